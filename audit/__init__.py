@@ -1,0 +1,1 @@
+"""The human audit: which steps are sampled, and what a reviewer is given to judge them by."""

@@ -1,0 +1,47 @@
+"""The ways a run can go wrong, each a class named for what happened.
+
+A verdict is not an error: a model that fails its task is the normal case and is recorded, not raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class StepdownError(Exception):
+    """The root of every error that stepdown raises on purpose."""
+
+
+class BadInput(StepdownError):
+    """Something a person wrote or passed is wrong: one line that names the file, the line and the field. Exit code 2.
+
+    >>> str(BadInput("unknown key", file="run.yaml", line=3, field="protocol.pol"))
+    'run.yaml:3: protocol.pol: unknown key'
+    """
+
+    def __init__(
+        self, problem: str, *, file: str | Path | None = None, line: int | None = None, field: str | None = None
+    ) -> None:
+        place = f"{file}:{line}" if file and line else str(file) if file else f"line {line}" if line else ""
+        super().__init__(" ".join(": ".join(part for part in (place, field, problem) if part).split()))
+
+
+class RunStopped(StepdownError):
+    """The run must not go on: a rejected key, no credit, an unknown model. No verdict follows from it. Exit code 2."""
+
+
+class Technical(StepdownError):
+    """The apparatus failed, not the model: transport, time-out, a dead container, a diverged replay.
+
+    `attempts` are the errors that came before this one, oldest first: they are evidence and go to the ledger.
+    """
+
+    def __init__(self, reason: str, attempts: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.attempts = tuple(attempts)
+
+
+class Interrupted(StepdownError):
+    """A person or a budget asked the run to stop; work in hand was left where it was."""

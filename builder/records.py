@@ -1,0 +1,341 @@
+"""The data model: every record that crosses a module border. A newcomer starts here.
+
+The words are those of the field: an *instance* is one task of a workload; a *step* is one LLM call of a *trajectory*,
+numbered from 1; the *prefix* is what a router sees before a step. Records are frozen; what acts on them lives elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+Message = dict[str, Any]
+"""A chat message with `role`, `content`, `tool_calls`, `tool_call_id` and `name` only. Never changed once made."""
+
+Tool = dict[str, Any]
+"""A tool definition as chat APIs take it: `{"type": "function", "function": {name, description, parameters}}`,
+`parameters` being standard JSON Schema. Names are the workload's own; the client maps what a provider rejects."""
+
+Mask = Callable[[str], str]
+"""Replaces volatile text (times, temporary paths, addresses) by a constant, for canonical digests only."""
+
+MESSAGE_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
+
+
+class Verdict(StrEnum):
+    """What became of a trial. Only `pass` can be accepted; `technical` says nothing about the model."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    INCOMPLETE = "incomplete"
+    REFUSED = "refused"
+    TECHNICAL = "technical"
+
+
+class Stop(StrEnum):
+    """Why a response ended."""
+
+    END = "end"
+    LENGTH = "length"
+    """max_tokens was reached; the response is taken as it is."""
+    REFUSED = "refused"
+    """An explicit refusal or a provider's content filter."""
+    OVERFLOW = "overflow"
+    """The prefix does not fit the model's context; there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call: the tool's name as the prefix defines it, and its arguments as the text of one JSON object."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call as the provider reported them. `prompt` includes what was read from or written to its cache."""
+
+    prompt: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    completion: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.completion + other.completion,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One model's answer to one prefix, in the canonical action form, whoever made it.
+
+    `malformed` marks an attempted tool call that could not be parsed: its text is then the `content` and there are no
+    `tool_calls`. `extra` holds reasoning and provider fields (JSON); it stays in cache and ledger and reaches no row.
+    """
+
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    stop: Stop = Stop.END
+    malformed: bool = False
+    usage: Usage = Usage()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The response as JSON values; empty fields are left out.
+
+        >>> Response.from_json(Response("hi").to_json()) == Response("hi")
+        True
+        """
+        out: dict[str, Any] = {"content": self.content}
+        if self.tool_calls:
+            out["tool_calls"] = [[call.name, call.arguments] for call in self.tool_calls]
+        if self.stop is not Stop.END:
+            out["stop"] = self.stop.value
+        if self.malformed:
+            out["malformed"] = True
+        if self.usage != Usage():
+            usage = self.usage
+            out["usage"] = [usage.prompt, usage.cache_read, usage.cache_write, usage.completion]
+        if self.extra:
+            out["extra"] = dict(self.extra)
+        return out
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Response:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+        return cls(
+            content=str(data["content"]),
+            tool_calls=tuple(ToolCall(str(name), str(arguments)) for name, arguments in data.get("tool_calls", ())),
+            stop=Stop(data.get("stop", "end")),
+            malformed=bool(data.get("malformed", False)),
+            usage=Usage(*(int(n) for n in data.get("usage", ()))),
+            extra=data.get("extra", {}),
+        )
+
+
+def clean_text(text: str) -> str:
+    """The text with lone surrogates replaced by U+FFFD, so that it can be encoded, hashed and stored.
+
+    >>> clean_text("a" + chr(0xD800))
+    'a\ufffd'
+    """
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is the same for equal values: sorted keys, no spaces, no escapes beyond those JSON needs."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of `value`, in hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {key: _masked(item, mask) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_masked(item, mask) for item in value]
+    return value
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {clean_text(str(key)): _cleaned(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(item) for item in value]
+    return value
+
+
+def _chain(previous: str, link: str) -> str:
+    return hashlib.sha256(f"{previous}{link}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefix:
+    """The messages and tool definitions that a router sees before a step.
+
+    Made with `Prefix.start` and grown with `extend` and `respond`; growing costs the new messages only, since digests
+    are chained. Two digests: `exact` names these very bytes (storage, rows), `canonical` the same under the workload's
+    mask (cache keys). They are equal where nothing is volatile.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...]
+    message_digests: tuple[str, ...]
+    calls: int
+    """Tool calls made so far: the next one is `call_{calls + 1}`, whatever id its provider gave it."""
+    mask: Mask | None
+    _tools_digest: str
+    _exact_chain: str
+    _canonical_chain: str
+
+    @classmethod
+    def start(cls, messages: Iterable[Message], tools: Iterable[Tool] = (), mask: Mask | None = None) -> Prefix:
+        """The prefix of a first step. `mask` is the workload's; None where nothing is volatile."""
+        tools = tuple(tools)
+        empty = cls((), tools, (), 0, mask, digest(tools) if tools else "", "", "")
+        return empty.extend(messages)
+
+    def extend(self, messages: Iterable[Message]) -> Prefix:
+        """This prefix with messages added. Fields that do not belong into a message are dropped."""
+        added, digests, calls = [], [], self.calls
+        exact, canonical = self._exact_chain, self._canonical_chain
+        for raw in messages:
+            message = _cleaned({key: raw[key] for key in MESSAGE_FIELDS if raw.get(key) is not None})
+            link = masked_link = digest(message)
+            if self.mask is not None:
+                masked_link = digest(_masked(message, self.mask))
+            exact, canonical = _chain(exact, link), _chain(canonical, masked_link)
+            calls += len(message.get("tool_calls", ()))
+            added.append(message)
+            digests.append(link)
+        return replace(
+            self,
+            messages=(*self.messages, *added),
+            message_digests=(*self.message_digests, *digests),
+            calls=calls,
+            _exact_chain=exact,
+            _canonical_chain=canonical,
+        )
+
+    def respond(self, response: Response) -> Prefix:
+        """This prefix with the response as the assistant's message, its calls numbered on from those before it.
+
+        >>> prefix = Prefix.start([{"role": "user", "content": "hi"}])
+        >>> [c["id"] for c in prefix.respond(Response("", (ToolCall("f", "{}"),))).messages[-1]["tool_calls"]]
+        ['call_1']
+        """
+        return self.extend([assistant_message(response, first_call=self.calls + 1)])
+
+    def with_tools(self, tools: Iterable[Tool]) -> Prefix:
+        """This prefix with other tool definitions, for workloads whose tools change on the way."""
+        tools = tuple(tools)
+        return replace(self, tools=tools, _tools_digest=digest(tools) if tools else "")
+
+    @property
+    def exact(self) -> str:
+        """The digest of the very messages and tools."""
+        return _chain(self._exact_chain, self._tools_digest)
+
+    @property
+    def canonical(self) -> str:
+        """The digest of the messages and tools with volatile text masked."""
+        return _chain(self._canonical_chain, self._tools_digest)
+
+    def grew_from(self, earlier: Prefix) -> bool:
+        """Whether this prefix is `earlier` with messages added (tools aside)."""
+        count = len(earlier.messages)
+        return self.message_digests[:count] == earlier.message_digests
+
+
+def assistant_message(response: Response, first_call: int = 1) -> Message:
+    """The response as a chat message; its tool calls are numbered `call_{first_call}` and on."""
+    message: Message = {"role": "assistant", "content": response.content}
+    if response.tool_calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{number}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for number, call in enumerate(response.tool_calls, first_call)
+        ]
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One task of a workload. `task` is the workload's own data (JSON); `id` is unique within the benchmark.
+
+    A workload's structural filter sets `dropped` to the reason: such an instance is counted, not searched.
+    """
+
+    benchmark: str
+    id: str
+    task: Mapping[str, Any]
+    dropped: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.benchmark, self.id
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One executed LLM call: what the model saw, what it answered, and its name in the pool."""
+
+    prefix: Prefix
+    response: Response
+    model: str
+
+
+Trajectory = tuple[Step, ...]
+"""The ordered steps of one run; step i is `trajectory[i - 1]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which of several independent draws a call belongs to. Namespaces never share responses.
+
+    `search` is the search itself; collecting seeds, confirming, controlling and hinting have their own.
+    """
+
+    namespace: str = "search"
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One mixed-model trajectory to execute: `model` of tier `tier` (an index, 0 the cheapest) makes step `step`.
+
+    Earlier steps are replayed as locked, later ones made by the strong model; at most `limit` calls in all.
+    """
+
+    step: int
+    tier: int
+    model: str
+    limit: int
+    sample: Sample = Sample()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a trial came to. `trajectory` holds all steps that were executed, replayed ones included.
+
+    `reason` says in a few words why the verdict is not pass. `trajectory` is empty where none was kept.
+    """
+
+    verdict: Verdict
+    trajectory: Trajectory = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A step's accepted tier (an index) and model."""
+
+    tier: int
+    model: str

@@ -1,0 +1,61 @@
+"""The contract between stepdown and a workload. Implementing it is all it takes to label one.
+
+A harness is stateless and shared by threads; an episode is one live environment, used by one thread. Harnesses raise
+`builder.errors.Technical` where the apparatus failed and never for what a model did: that is a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
+
+from builder.records import Instance, Prefix, Response, Verdict
+
+Checkpoint = object
+"""All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
+
+
+class Episode(Protocol):
+    """One live environment. `prefix` and `advance` alternate until `advance` says that the agent has halted."""
+
+    def prefix(self) -> Prefix:
+        """What the router sees before the next call."""
+
+    def advance(self, response: Response) -> bool:
+        """Act on a response; False once the agent has halted. A response is hostile data: never evaluate it."""
+
+    def doomed(self) -> tuple[Verdict, str] | None:
+        """A verdict other than pass that is already certain, with its reason; else None."""
+
+    def verdict(self) -> tuple[Verdict, str]:
+        """The workload's own official predicate on the episode as it stands, with a reason where it is not pass."""
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The state as it stands; None where it cannot be captured."""
+
+
+class Harness(Protocol):
+    """One workload.
+
+    Constructed with the `options` of its entry in the config, as keyword arguments. `version` enters cache keys:
+    it must change whenever the harness's own code, its upstream data or checkers, its prompts, limits or options do.
+    """
+
+    name: str
+    version: str
+    multi_step: bool
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        """The tasks that `source` (the config's) selects, in a fixed order. Raises BadInput, naming the field."""
+
+    def open(self, instance: Instance, at: Checkpoint | None = None) -> AbstractContextManager[Episode]:
+        """A fresh episode, or one that goes on from a checkpoint exactly as the one it was taken from would."""
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """A harness that has pseudo-models of its own, named `workload/<name>` in a pool: `reference`, planted ones."""
+
+    def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
+        """The pseudo-model's response to a prefix; None where it has none for this instance."""
