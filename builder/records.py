@@ -1,7 +1,7 @@
 """The data model: every record that crosses a module border. A newcomer starts here.
 
 The words are those of the field: an *instance* is one task of a workload; a *step* is one LLM call of a *trajectory*,
-numbered from 1; the *prefix* is what a router sees before a step. Records are frozen; what acts on them lives elsewhere.
+numbered from 1; the *prefix* is what a router sees before a step. Records are frozen; what acts on them is elsewhere.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider reported them. `prompt` includes what was read from or written to its cache."""
+    """Tokens of one call as the provider reported them. `prompt` includes what its cache read or wrote."""
 
     prompt: int = 0
     cache_read: int = 0

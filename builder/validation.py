@@ -1,4 +1,4 @@
-"""Reads YAML and JSON written by people and turns every mistake in them into one line that names file, line and field."""
+"""Reads YAML and JSON written by people; a mistake in them becomes one line that names file, line and field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if not isinstance(key, (str, int, float, bool)):
                 raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=key_node.start_mark)
             if key in seen:
@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a JSONL file with their line numbers; blank lines are passed over. Raises BadInput at a bad line."""
+    """The values of a JSONL file with their line numbers, blank lines passed over. Raises BadInput at a bad line."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             try:
@@ -143,7 +143,11 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> lis
         elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
             lines += changes(old[key], new[key], name)
         elif isinstance(old[key], list) and isinstance(new[key], list):
-            lines += changes(dict(enumerate(old[key])), dict(enumerate(new[key])), name)
+            lines += changes(_numbered(old[key]), _numbered(new[key]), name)
         elif old[key] != new[key]:
             lines.append(f"{name}: {old[key]!r} -> {new[key]!r}")
     return lines
+
+
+def _numbered(items: list[Any]) -> dict[str, Any]:
+    return {str(index): item for index, item in enumerate(items)}
