@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from builder.actions import ADAPTER_VERSION
 from builder.records import Usage, digest
 from builder.validation import Strict
 
@@ -46,8 +47,9 @@ class Weights(Strict):
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     """Digest of the file: part of the model's identity, checked before the model is loaded."""
-    package: str | None = None
-    """Import name of the installed package that holds the file; it is located, not imported."""
+    package: str | tuple[str, ...] | None = None
+    """Import name of the installed package that holds the file; it is located, not imported. Several hold a part each,
+    joined in this order."""
     file: str
     """Path of the GGUF file, inside `package` where that is given. A name with `*` stands for the parts of a file that
     was split, joined in name order."""
@@ -97,7 +99,7 @@ class Model(Strict):
         Not its name in this pool, price, limits or address: those may change without making it another model.
         """
         weights = [self.weights.sha256, self.weights.n_ctx] if self.weights else None
-        return digest([self.model, self.revision, weights, self.actions])
+        return digest([self.model, self.revision, weights, self.actions, ADAPTER_VERSION[self.actions]])
 
 
 class Tier(Strict):

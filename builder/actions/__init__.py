@@ -1,0 +1,43 @@
+"""How one canonical action form is put to each model and read back: native tools, or a JSON schema for the answer.
+
+Pure functions over records. `rendered` makes the request, `parsed` the response; `ADAPTER_VERSION` is part of a
+model's identity, so a change of what is sent or of how it is read must change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from builder.actions import json_schema, tools
+from builder.actions.forms import Parsed, Raw, Request
+from builder.records import Prefix
+
+Actions = Literal["tools", "json_schema"]
+
+ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 1}
+"""By adapter. Raised when its requests or its reading of answers change: cached answers are then not reused."""
+
+
+class _Adapter(NamedTuple):
+    rendered: Callable[[Prefix], Request]
+    parsed: Callable[[Prefix, Raw], Parsed]
+
+
+_ADAPTERS: dict[str, _Adapter] = {
+    "tools": _Adapter(tools.rendered, tools.parsed),
+    "json_schema": _Adapter(json_schema.rendered, json_schema.parsed),
+}
+
+
+def rendered(actions: Actions, prefix: Prefix) -> Request:
+    """The request that puts a prefix to a model of this kind."""
+    return _ADAPTERS[actions].rendered(prefix)
+
+
+def parsed(actions: Actions, prefix: Prefix, raw: Raw) -> Parsed:
+    """A model's answer to that request in the canonical action form. Never raises, whatever the answer holds."""
+    return _ADAPTERS[actions].parsed(prefix, raw)
+
+
+__all__ = ["ADAPTER_VERSION", "Actions", "Parsed", "Raw", "Request", "parsed", "rendered"]

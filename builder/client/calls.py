@@ -1,0 +1,237 @@
+"""The client: many threads call many models through it, each call retried, limited and accounted for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from builder import actions
+from builder.client.errors import Failure, Kind, Secrets, judged
+from builder.client.provider import Answer, CutOff, Unusable, ask
+from builder.config import Endpoint, Operation
+from builder.errors import Interrupted, RunStopped, Technical
+from builder.local import Runtime
+from builder.pool import LOCAL, WORKLOAD, Model
+from builder.records import Prefix, Response, Stop
+
+_NO_KEY = "none"
+"""Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
+_LOOK = 0.2
+"""Seconds between two looks at `stop` while waiting for a free slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's response, and the errors that came before it, oldest first."""
+
+    response: Response
+    attempts: tuple[str, ...] = ()
+
+
+class _Transient(Exception):
+    """A failed request that is worth another."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class _Lane:
+    """What the calls of one model share: its endpoint, its slots, and until when its provider wants no more."""
+
+    def __init__(self, model: Model, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.closed_until = 0.0
+        # A local model works on one answer at a time; more would only wait in its server, against the time-out.
+        limit = endpoint.concurrency or (1 if model.model.startswith(LOCAL) else None)
+        self._slots = threading.Semaphore(limit) if limit else None
+
+    @contextmanager
+    def slot(self, wait: Callable[[float], None]) -> Iterator[None]:
+        """Held while a request is under way. `wait` pauses for so many seconds, or raises."""
+        while (left := self.closed_until - time.monotonic()) > 0:
+            wait(left)
+        if self._slots is None:
+            yield
+            return
+        while not self._slots.acquire(timeout=_LOOK):
+            wait(0)
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+
+class Client:
+    """Calls models as the config's operation says. Thread-safe; a context manager.
+
+    `stop`, once set, ends every wait: the call then raises Interrupted. Requests under way are left to finish, since
+    they are paid for.
+    """
+
+    def __init__(self, models: Iterable[Model], operation: Operation, stop: threading.Event | None = None) -> None:
+        self._lanes = {model.name: _Lane(model, operation.endpoint(model.name)) for model in models}
+        self._retries = operation.retries
+        self._stop = stop or threading.Event()
+        self._secrets = Secrets(lane.endpoint.api_key for lane in self._lanes.values() if lane.endpoint.api_key)
+        self._runtime = Runtime()
+        self._idle = threading.Condition()
+        self._under_way = 0
+        self._closed = False
+
+    def complete(
+        self, model: Model, prefix: Prefix, response_schema: Mapping[str, Any] | None = None, sample: int = 0
+    ) -> Completion:
+        """The model's response to a prefix.
+
+        `response_schema`, a JSON schema for the answer's text, goes with prefixes without tools. Samples of a model
+        whose parameters hold a `seed` get `seed + sample`, so that they differ and can be had again.
+
+        Raises Technical (the apparatus failed, retries included), RunStopped (key, credit, model or parameters are
+        wrong: every call would fail), Interrupted, and BadInput where a local model is not installed.
+        """
+        lane = self._lanes[model.name]
+        request = self._request(model, prefix, response_schema, sample)
+        errors: list[str] = []
+
+        def attempt() -> Response:
+            try:
+                with lane.slot(self._wait), self._working():
+                    return self._once(model, lane, request, prefix)
+            except _Transient as error:
+                errors.append(error.failure.text)
+                raise
+
+        retrying = Retrying(
+            stop=stop_after_attempt(self._retries.attempts),
+            wait=self._pause,
+            sleep=self._wait,
+            retry=retry_if_exception_type(_Transient),
+            reraise=True,
+        )
+        try:
+            response = retrying(attempt)
+        except _Transient as error:
+            raise Technical(f"{model.name}: {error.failure.text}", errors[:-1]) from None
+        except Technical as error:
+            raise Technical(error.reason, errors) from None
+        return Completion(response, tuple(errors))
+
+    def close(self) -> None:
+        """Waits for the requests under way, then stops the local servers. Later calls raise Interrupted."""
+        with self._idle:
+            self._closed = True
+            self._idle.wait_for(lambda: self._under_way == 0)
+        self._runtime.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _request(
+        self, model: Model, prefix: Prefix, response_schema: Mapping[str, Any] | None, sample: int
+    ) -> dict[str, Any]:
+        """The part of the request that is the same at every attempt."""
+        if model.model.startswith(WORKLOAD):
+            raise ValueError(f"{model.name!r} is answered for by the workload's harness, not by a client")
+        rendered = actions.rendered(model.actions, prefix)
+        request: dict[str, Any] = {"messages": rendered.messages, **model.parameters}
+        if sample and isinstance(seed := request.get("seed"), int):
+            request["seed"] = seed + sample
+        if rendered.tools:
+            request["tools"] = rendered.tools
+        if response_format := rendered.response_format or _response_format(response_schema):
+            request["response_format"] = response_format
+        return request
+
+    def _address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
+        """Where the request goes, with the key as the environment holds it now."""
+        if model.model.startswith(LOCAL):
+            server = self._runtime.address(model)
+            name = model.model.removeprefix(LOCAL)
+            return {"model": f"openai/{name}", "api_base": f"{server.url}/v1", "api_key": server.key}
+        address: dict[str, Any] = {"model": model.model}
+        if endpoint.api_base:
+            address |= {"api_base": endpoint.api_base, "api_key": _NO_KEY}
+        if endpoint.api_key:
+            key = os.environ.get(endpoint.api_key, "").strip()
+            if not key:
+                raise RunStopped(
+                    f"the environment variable {endpoint.api_key} is not set; {model.name!r} needs its key"
+                )
+            address["api_key"] = key
+        return address
+
+    def _once(self, model: Model, lane: _Lane, request: Mapping[str, Any], prefix: Prefix) -> Response:
+        """One request and what it came to."""
+        # LiteLLM may add to the list of messages.
+        whole = {**request, "messages": list(request["messages"]), **self._address(model, lane.endpoint)}
+        try:
+            answer = ask(whole, lane.endpoint.timeout)
+        except (Unusable, CutOff) as error:
+            raise _Transient(Failure(Kind.TRANSIENT, self._secrets.line(str(error)))) from None
+        except Exception as error:
+            return self._judged(model, lane, judged(error, self._secrets))
+        return _response(model, prefix, answer)
+
+    def _judged(self, model: Model, lane: _Lane, failure: Failure) -> Response:
+        if failure.kind is Kind.OVERFLOW:
+            return Response(stop=Stop.OVERFLOW, extra={"error": failure.text})
+        if failure.kind is Kind.REFUSED:
+            return Response(stop=Stop.REFUSED, extra={"error": failure.text})
+        if failure.kind is Kind.STOPPED:
+            key = f" (key variable: {lane.endpoint.api_key})" if lane.endpoint.api_key else ""
+            raise RunStopped(f"model {model.name!r}, {model.model}: {failure.text}{key}")
+        if failure.kind is Kind.REJECTED:
+            raise Technical(f"{model.name}: {failure.text}")
+        if failure.wait is not None:
+            lane.closed_until = time.monotonic() + min(failure.wait, self._retries.longest_wait)
+        raise _Transient(failure)
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Exponential with jitter, or what the provider asked for where that is longer; bounded."""
+        retries = self._retries
+        backoff = wait_exponential_jitter(retries.first_wait, retries.longest_wait, jitter=retries.first_wait)(state)
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.failure.wait if isinstance(error, _Transient) else None
+        return min(max(backoff, asked or 0.0), retries.longest_wait)
+
+    def _wait(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Interrupted("the run was asked to stop")
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Counts a request as under way, so that `close` can wait for it."""
+        self._wait(0)
+        with self._idle:
+            if self._closed:
+                raise Interrupted("the client is closed")
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._under_way -= 1
+                self._idle.notify_all()
+
+
+def _response(model: Model, prefix: Prefix, answer: Answer) -> Response:
+    parsed = actions.parsed(model.actions, prefix, answer.raw)
+    stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
+    return Response(parsed.content, parsed.tool_calls, stop, parsed.malformed, answer.usage, answer.extra)
+
+
+def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if schema is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}}
