@@ -311,13 +311,14 @@ class Sample:
 class Trial:
     """One mixed-model trajectory to execute: `model` of tier `tier` (an index, 0 the cheapest) makes step `step`.
 
-    Earlier steps are replayed as locked, later ones made by the strong model; at most `limit` calls in all.
+    Earlier steps are replayed as locked, later ones made by the strong model; at most `limit` calls in all (None: as
+    many as the workload lets an agent make).
     """
 
     step: int
     tier: int
     model: str
-    limit: int
+    limit: int | None
     sample: Sample = Sample()
 
 
@@ -339,3 +340,22 @@ class Lock:
 
     tier: int
     model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question that a trial asked and did not know the answer of: its cache key, its model, what it took."""
+
+    key: str
+    model: str
+    usage: Usage
+    paid: bool
+    """Whether this run paid for it; else an earlier run did, and the cache answered."""
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What executing one trial took: its calls, and the errors that came before retries, oldest first."""
+
+    calls: list[Call] = field(default_factory=list)
+    attempts: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from builder.records import Instance, Prefix, Response, Verdict
+from builder.records import Instance, Mask, Prefix, Response, Verdict
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
@@ -45,6 +45,8 @@ class Harness(Protocol):
     name: str
     version: str
     multi_step: bool
+    mask: Mask | None
+    """Masks the workload's volatile text in canonical digests; None where observations are deterministic."""
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks that `source` (the config's) selects, in a fixed order. Raises BadInput, naming the field."""
