@@ -1,0 +1,177 @@
+"""The response cache: every response that was paid for, on disk before it is acted upon, for many runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import diskcache
+from diskcache.core import MODE_PICKLE
+
+from builder.errors import BadInput
+from builder.pool import Model
+from builder.records import Prefix, Response, Sample, canonical_json, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to one model: what a response depends on, and nothing else."""
+
+    workload: str
+    harness_version: str
+    """The harness's code, upstream pin, prompts, limits and options: they shape what follows a prefix."""
+    instance: str
+    step: int
+    """A step's place: equal prefixes at different steps are different draws."""
+    model: Model
+    prefix: Prefix
+    sample: Sample
+
+    def key(self, exact: bool = False) -> str:
+        """The cache key. Canonical by default: volatile text does not make another question."""
+        return digest(
+            [
+                self.workload,
+                self.harness_version,
+                self.instance,
+                self.step,
+                self.model.identity,
+                self.model.parameters,
+                self.prefix.exact if exact else self.prefix.canonical,
+                exact,
+                self.sample.namespace,
+                self.sample.number,
+            ]
+        )
+
+    def served_by(self, prefix_exact: str, response: Response) -> bool:
+        """Whether a response given to the prefix of that exact digest answers this question.
+
+        A response that repeats volatile text (a temporary path, a time) belongs to the very prefix it was given to.
+        """
+        if prefix_exact == self.prefix.exact or self.prefix.mask is None:
+            return True
+        text = canonical_json([response.content, [[c.name, c.arguments] for c in response.tool_calls]])
+        return self.prefix.mask(text) == text
+
+
+class Store(Protocol):
+    """What a response cache keeps its entries in: a folder here, a shared service elsewhere. Values are JSON."""
+
+    def get(self, key: str) -> Any | None: ...
+
+    def put(self, key: str, value: Any) -> None:
+        """Durable when it returns."""
+
+    def keys(self) -> Iterator[str]: ...
+
+    def close(self) -> None: ...
+
+
+class _JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
+    """JSONDisk that refuses the pickled rows which its base class would load: a cache may be somebody else's."""
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
+        if mode == MODE_PICKLE:
+            raise ValueError("a pickled entry")
+        return super().fetch(mode, filename, value, read)
+
+    def get(self, key: Any, raw: bool) -> Any:
+        if not raw:
+            raise ValueError("a pickled key")
+        return super().get(key, raw)
+
+
+class DiskStore:
+    """A folder, by diskcache, without eviction. Threads and processes may share it. Raises BadInput where unusable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with self._readable():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._cache = diskcache.Cache(
+                str(folder),
+                disk=_JsonOnly,
+                disk_compress_level=1,
+                eviction_policy="none",
+                cull_limit=0,
+                statistics=False,
+                timeout=60,
+            )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise BadInput(f"the response cache can not be used: {reason}", file=self._folder) from error
+
+    def get(self, key: str) -> Any | None:
+        """The value, or None. An entry that cannot be read (truncated, foreign) counts as absent."""
+        with self._readable():
+            try:
+                return self._cache.get(key)
+            except (ValueError, TypeError, EOFError, zlib.error):
+                return None
+
+    def put(self, key: str, value: Any) -> None:
+        with self._readable():
+            self._cache.set(key, value)
+
+    def keys(self) -> Iterator[str]:
+        return iter(self._cache)
+
+    def close(self) -> None:
+        self._cache.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid."""
+
+    prefix: str
+    response: Response
+    run: str
+
+
+class Cache:
+    """Responses by question, as one run uses them. `run` is its id: every entry says which run paid for it."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self.run = store, run
+
+    def get(self, question: Question) -> Entry | None:
+        """The response that was paid for this question; None where there is none that may be served."""
+        keys = [question.key()]
+        if question.prefix.exact != question.prefix.canonical:
+            keys.append(question.key(exact=True))
+        for key in keys:
+            found = self._read(key)
+            if found is not None and question.served_by(found.prefix, found.response):
+                return found
+        return None
+
+    def put(self, question: Question, response: Response) -> None:
+        """Keep a response; on disk when this returns. A response that is there already is never overwritten."""
+        key = question.key()
+        if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
+            key = question.key(exact=True)
+        self._store.put(key, {"prefix": question.prefix.exact, "run": self.run, "response": response.to_json()})
+
+    def _read(self, key: str) -> Entry | None:
+        value = self._store.get(key)
+        if not isinstance(value, Mapping):
+            return None
+        try:
+            return Entry(str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def close(self) -> None:
+        self._store.close()

@@ -1,0 +1,97 @@
+"""The calls of one instance: each answered from the cache, or made once, kept, and accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from builder.cache import Cache, Question
+from builder.errors import StepdownError
+from builder.pool import WORKLOAD, Model
+from builder.records import Call, Instance, Prefix, Receipt, Response, Sample
+from harnesses.base import Answers, Harness
+
+
+class Completion(Protocol):
+    """A response, and the errors that came before it."""
+
+    @property
+    def response(self) -> Response: ...
+
+    @property
+    def attempts(self) -> Sequence[str]: ...
+
+
+class Provider(Protocol):
+    """Where responses are bought: `builder.client.Client`. Raises Technical, RunStopped or Interrupted."""
+
+    def complete(self, model: Model, prefix: Prefix, *, sample: int = 0) -> Completion: ...
+
+
+class NoAnswer(StepdownError):
+    """The workload's pseudo-model has no answer for this instance."""
+
+
+OnCall = Callable[[Model, Response, bool], None]
+"""Told of every call: the model, its response, and whether it was made now."""
+
+
+class Calls:
+    """Asks models about one instance. Used by one thread; `take_receipt` says what it took."""
+
+    def __init__(
+        self, instance: Instance, harness: Harness, provider: Provider, cache: Cache, on_call: OnCall | None = None
+    ) -> None:
+        self._instance, self._harness = instance, harness
+        self._provider, self._cache, self._on_call = provider, cache, on_call
+        self._receipt = Receipt()
+
+    def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
+        """A question about this instance, as the cache keys it."""
+        return Question(
+            workload=self._harness.name,
+            harness_version=self._harness.version,
+            instance=self._instance.id,
+            step=step,
+            model=model,
+            prefix=prefix,
+            sample=sample,
+        )
+
+    def ask(self, question: Question, known: Response | None = None) -> Response:
+        """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
+        if known is not None:
+            return known
+        entry = self._cache.get(question)
+        response = self._make(question) if entry is None else entry.response
+        if entry is None:
+            self._cache.put(question, response)
+        # A call that this run paid for and was killed before it could record stands in the cache under its name.
+        paid = entry is None or entry.run == self._cache.run
+        self._receipt.calls.append(Call(question.key(), question.model.name, response.usage, paid))
+        if self._on_call:
+            self._on_call(question.model, response, entry is None)
+        return response
+
+    def _make(self, question: Question) -> Response:
+        model = question.model
+        if not model.model.startswith(WORKLOAD):
+            completion = self._provider.complete(model, question.prefix, sample=question.sample.number)
+            self._receipt.attempts += completion.attempts
+            return completion.response
+        name = model.model.removeprefix(WORKLOAD)
+        harness = self._harness
+        answer = harness.answer(name, self._instance, question.prefix) if isinstance(harness, Answers) else None
+        if answer is None:
+            raise NoAnswer(f"the workload has no {name} answer for this instance")
+        response: Response = answer
+        return response
+
+    def note_failed(self, attempts: Sequence[str]) -> None:
+        """Errors of a call that never came to a response."""
+        self._receipt.attempts += attempts
+
+    def take_receipt(self) -> Receipt:
+        """What was needed and paid for since the last receipt."""
+        taken, self._receipt = self._receipt, Receipt()
+        return taken
