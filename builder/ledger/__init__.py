@@ -1,0 +1,9 @@
+"""The durable record of a run: one SQLite file, one transaction per trial, every message stored once.
+
+`schema` is what it holds, `file` how it is read and written. Nothing in it depends on the clock.
+"""
+
+from builder.ledger.file import Ledger
+from builder.ledger.schema import InstanceRecord, Purpose, State, TrialRecord
+
+__all__ = ["InstanceRecord", "Ledger", "Purpose", "State", "TrialRecord"]

@@ -1,0 +1,403 @@
+"""The ledger's file: every write is one transaction, every read is indexed and in portions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from builder.errors import BadInput
+from builder.ledger.schema import (
+    SCHEMA_VERSION,
+    TABLES,
+    CallTotal,
+    InstanceRecord,
+    Purpose,
+    State,
+    TrialRecord,
+)
+from builder.records import (
+    Lock,
+    Mask,
+    Message,
+    Outcome,
+    Prefix,
+    Receipt,
+    Response,
+    Sample,
+    Step,
+    Tool,
+    Trajectory,
+    Trial,
+    Usage,
+    Verdict,
+    canonical_json,
+    digest,
+)
+
+FILE_NAME = "ledger.sqlite"
+LONGEST_REASON = 2000
+"""Characters; a reason may quote what a model wrote."""
+
+
+class Ledger:
+    """One run's record. Threads share one object; `runs` sees to it that processes do not."""
+
+    def __init__(self, folder: Path, read_only: bool = False) -> None:
+        """Open the ledger of a run's folder, making it where there is none. Raises BadInput where it is unusable.
+
+        `read_only` looks at a run that another process may be working on.
+        """
+        self._path = folder / FILE_NAME
+        self._lock = threading.RLock()
+        self._known: dict[str, int] = {}
+        with self._usable():
+            address = f"{self._path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA foreign_keys=ON")
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == 0 and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                with self._transaction():
+                    for statement in TABLES.split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            elif version != SCHEMA_VERSION:
+                raise BadInput(
+                    f"the ledger has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self._path
+                )
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise BadInput(f"the ledger can not be used: {error}", file=self._path) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._usable():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._known.clear()  # ids of what the rollback takes back
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._usable():
+            return self._db.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    # What the run is
+
+    def meta(self, key: str) -> Any | None:
+        """A JSON value kept under a name; None where there is none."""
+        found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
+        return json.loads(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: Any) -> None:
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+
+    # Instances
+
+    def admit(self, instances: Iterable[tuple[str, str, str | None]]) -> None:
+        """Register (benchmark, instance id, drop reason) in order. Those already there stay as they are."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO instances (benchmark, instance_id, state, reason) VALUES (?, ?, ?, ?)",
+                (
+                    (benchmark, name, State.DROPPED if dropped else State.OPEN, dropped or "")
+                    for benchmark, name, dropped in instances
+                ),
+            )
+
+    def instances(self, *states: State) -> Iterator[InstanceRecord]:
+        """Instances of the given states (all, where none is given), in the run's order, read in portions."""
+        wanted = [state.value for state in states or State]
+        marks = ",".join("?" * len(wanted))
+        last = 0
+        while page := self._read(
+            f"SELECT id, benchmark, instance_id, state, reason, seed, final, locks FROM instances "  # noqa: S608
+            f"WHERE state IN ({marks}) AND id > ? ORDER BY id LIMIT 500",
+            (*wanted, last),
+        ):
+            last = page[-1][0]
+            yield from map(_instance, page)
+
+    def instance(self, benchmark: str, instance_id: str) -> InstanceRecord:
+        """The record of an instance. Raises KeyError."""
+        found = self._read(
+            "SELECT id, benchmark, instance_id, state, reason, seed, final, locks FROM instances "
+            "WHERE benchmark = ? AND instance_id = ?",
+            (benchmark, instance_id),
+        )
+        if not found:
+            raise KeyError((benchmark, instance_id))
+        return _instance(found[0])
+
+    def counts(self) -> dict[State, int]:
+        """Instances by state."""
+        return {State(state): n for state, n in self._read("SELECT state, count(*) FROM instances GROUP BY state")}
+
+    def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
+        """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
+        text = json.dumps([[lock.tier, lock.model] for lock in locks])
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE instances SET state = ?, reason = '', final = ?, locks = ? WHERE id = ?",
+                (State.DONE.value, final, text, instance),
+            )
+
+    def drop(self, instance: int, reason: str) -> None:
+        """The instance will have no rows."""
+        with self._transaction() as db:
+            self._set_state(db, instance, State.DROPPED, reason)
+
+    def block(self, instance: int, reason: str, step: int, tier: int) -> None:
+        """Technical outcomes leave a tier unknown: the instance waits, and those trials will be executed anew.
+
+        Only they: a technical trial whose tier passed by another model has been passed over for good.
+        """
+        with self._transaction() as db:
+            self._set_state(db, instance, State.BLOCKED, reason)
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE instance = ? AND step = ? AND tier = ? AND verdict = ?",
+                (instance, step, tier, Verdict.TECHNICAL.value),
+            )
+
+    @staticmethod
+    def _set_state(db: sqlite3.Connection, instance: int, state: State, reason: str) -> None:
+        db.execute("UPDATE instances SET state = ?, reason = ? WHERE id = ?", (state.value, reason, instance))
+
+    def reopen_blocked(self) -> int:
+        """Blocked instances are open again. How many."""
+        with self._transaction() as db:
+            return db.execute(
+                "UPDATE instances SET state = ?, reason = '' WHERE state = ?", (State.OPEN.value, State.BLOCKED.value)
+            ).rowcount
+
+    def drop_blocked(self) -> int:
+        """Give up on blocked instances. How many."""
+        with self._transaction() as db:
+            return db.execute(
+                "UPDATE instances SET state = ?, reason = 'given up: ' || reason WHERE state = ?",
+                (State.DROPPED.value, State.BLOCKED.value),
+            ).rowcount
+
+    def set_seed(self, instance: int, trial: int) -> None:
+        """The trial whose trajectory is the instance's verified seed."""
+        with self._transaction() as db:
+            db.execute("UPDATE instances SET seed = ? WHERE id = ?", (trial, instance))
+
+    # Trials
+
+    def record(
+        self,
+        instance: int,
+        purpose: Purpose,
+        trial: Trial,
+        outcome: Outcome,
+        receipt: Receipt,
+        *,
+        accepted: bool,
+        base: int | None = None,
+    ) -> int:
+        """Keep a trial, in one transaction; returns its id.
+
+        Of an accepted trajectory every step from the trial's own on is kept, of another search trial the candidate's.
+        """
+        first = max(trial.step, 1)
+        last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
+        if not accepted and purpose is not Purpose.SEARCH:
+            last = 0
+        with self._transaction() as db:
+            cursor = db.execute(
+                "INSERT INTO trials (instance, purpose, base, step, tier, model, sample, call_limit, verdict, "
+                "accepted, calls, reason, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    instance,
+                    purpose.value,
+                    base,
+                    trial.step,
+                    trial.tier,
+                    trial.model,
+                    trial.sample.number,
+                    trial.limit,
+                    outcome.verdict.value,
+                    accepted,
+                    len(outcome.trajectory),
+                    outcome.reason[:LONGEST_REASON],
+                    json.dumps(receipt.attempts, ensure_ascii=False),
+                ),
+            )
+            trial_id = int(cursor.lastrowid or 0)
+            self._add_calls(db, instance, purpose, receipt)
+            for number in range(first, last + 1):
+                previous = outcome.trajectory[number - 2].prefix if number > 1 else None
+                db.execute(
+                    "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)),
+                )
+        return trial_id
+
+    def _step_row(self, step: Step, previous: Prefix | None) -> tuple[str, int, str, int | None, str]:
+        prefix = step.prefix
+        kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
+        added = [
+            self._text_id(link, message)
+            for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
+        ]
+        tools = self._text_id(digest(prefix.tools), prefix.tools) if prefix.tools else None
+        response = canonical_json(step.response.to_json())
+        return step.model, kept, json.dumps(added), tools, response
+
+    def _text_id(self, link: str, value: Any) -> int:
+        """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
+        known = self._known.get(link)
+        if known is not None:
+            return known
+        key = bytes.fromhex(link)
+        self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, canonical_json(value)))
+        (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
+        if len(self._known) >= 50_000:
+            self._known.clear()
+        self._known[link] = int(found)
+        return int(found)
+
+    def trials(self, instance: int) -> list[TrialRecord]:
+        """Every trial of an instance, in the order of execution."""
+        return [
+            TrialRecord(
+                id=row[0],
+                purpose=Purpose(row[1]),
+                base=row[2],
+                trial=Trial(row[3], row[4], row[5], row[7], Sample(row[1], row[6])),
+                verdict=Verdict(row[8]),
+                accepted=bool(row[9]),
+                calls=row[10],
+                reason=row[11],
+                attempts=tuple(json.loads(row[12])),
+                superseded=bool(row[13]),
+            )
+            for row in self._read(
+                "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
+                "attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
+                (instance,),
+            )
+        ]
+
+    @staticmethod
+    def _add_calls(db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt) -> None:
+        db.executemany(
+            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    instance,
+                    bytes.fromhex(call.key),
+                    purpose.value,
+                    call.model,
+                    call.paid,
+                    call.usage.prompt,
+                    call.usage.cache_read,
+                    call.usage.cache_write,
+                    call.usage.completion,
+                )
+                for call in receipt.calls
+            ),
+        )
+
+    def call_totals(self) -> list[CallTotal]:
+        """The run's distinct calls by purpose, model, and whether this run paid for them."""
+        return [
+            CallTotal(purpose, model, bool(paid), calls, Usage(*usage))
+            for purpose, model, paid, calls, *usage in self._read(
+                "SELECT purpose, model, paid, count(*), sum(prompt), sum(cache_read), sum(cache_write), "
+                "sum(completion) FROM calls GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
+            )
+        ]
+
+    def retried_errors(self) -> int:
+        """Errors of calls that were tried again, over the whole run."""
+        query = "SELECT coalesce(sum(json_array_length(attempts)), 0) FROM "
+        return sum(int(self._read(query + table)[0][0]) for table in ("trials", "hints"))
+
+    def candidate_response(self, trial: int, step: int) -> Response | None:
+        """What the candidate of a trial answered; None where it came to no answer."""
+        found = self._read("SELECT response FROM steps WHERE trial = ? AND step = ?", (trial, step))
+        return Response.from_json(json.loads(found[0][0])) if found else None
+
+    def trajectory(self, trial: int, mask: Mask | None = None) -> Trajectory:
+        """The steps that a trial's record holds, those of the trajectories it started from included."""
+        chain: list[tuple[int, int]] = []  # (trial, its own first step), latest first
+        following: int | None = trial
+        while following is not None:
+            base, first = self._read("SELECT base, step FROM trials WHERE id = ?", (following,))[0]
+            chain.append((following, first))
+            following = base
+        steps: list[Step] = []
+        for number, (trial_id, first) in reversed(list(enumerate(chain))):
+            end = chain[number - 1][1] if number else None
+            steps = steps[: max(first, 1) - 1]
+            rows = self._read(
+                "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
+                (trial_id, end if end is not None else 1 << 40),
+            )
+            for row in rows:
+                steps.append(self._step(row, steps[-1].prefix if steps else None, mask))
+        return tuple(steps)
+
+    def _step(self, row: Any, previous: Prefix | None, mask: Mask | None) -> Step:
+        model, kept, added, tools, response = row
+        messages: list[Message] = self._texts(json.loads(added))
+        definitions: list[Tool] = self._texts([tools])[0] if tools is not None else []
+        if kept and previous is not None:
+            prefix = previous.extend(messages)
+            if list(prefix.tools) != definitions:
+                prefix = prefix.with_tools(definitions)
+        else:
+            prefix = Prefix.start(messages, definitions, mask)
+        return Step(prefix, Response.from_json(json.loads(response)), model)
+
+    def _texts(self, ids: Sequence[int]) -> list[Any]:
+        if not ids:
+            return []
+        marks = ",".join("?" * len(ids))
+        found = dict(self._read(f"SELECT id, body FROM texts WHERE id IN ({marks})", ids))  # noqa: S608
+        return [json.loads(found[number]) for number in ids]
+
+    # Hints
+
+    def hint(self, instance: int, step: int) -> tuple[bool, int | None]:
+        """Whether a hint was asked for at a step, and the tier (an index) it named."""
+        found = self._read("SELECT tier FROM hints WHERE instance = ? AND step = ?", (instance, step))
+        return (True, found[0][0]) if found else (False, None)
+
+    def hints(self, instance: int) -> dict[int, int]:
+        """The tiers (indexes) that hints named, by step."""
+        rows = self._read("SELECT step, tier FROM hints WHERE instance = ? AND tier IS NOT NULL", (instance,))
+        return dict(rows)
+
+    def record_hint(self, instance: int, step: int, tier: int | None, receipt: Receipt) -> None:
+        """Keep what a hint named, None where none was to be had, and what asking for it took."""
+        with self._transaction() as db:
+            attempts = json.dumps(receipt.attempts, ensure_ascii=False)
+            db.execute("INSERT OR REPLACE INTO hints VALUES (?, ?, ?, ?)", (instance, step, tier, attempts))
+            self._add_calls(db, instance, Purpose.HINT, receipt)
+
+
+def _instance(row: Any) -> InstanceRecord:
+    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[7]))
+    return InstanceRecord(row[0], row[1], row[2], State(row[3]), row[4], row[5], row[6], locks)
