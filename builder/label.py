@@ -1,0 +1,207 @@
+"""Labels one instance: finds and verifies its seed, searches, and records every trial before it is acted upon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from builder.cache import Cache
+from builder.calls import Calls, OnCall, Provider
+from builder.config import Protocol, Workload
+from builder.errors import Interrupted
+from builder.hints import Hints
+from builder.ledger import InstanceRecord, Ledger, Purpose, TrialRecord
+from builder.pool import Pool
+from builder.records import Instance, Outcome, Sample, Trajectory, Trial, Verdict
+from builder.replay import Replayer
+from builder.search import Blocked, Rules, is_accepted, search
+from builder.seeds import SeedFile, strong_models
+from harnesses.base import Harness
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A workload ready to be labelled: its harness, and its seeds where they are imported."""
+
+    workload: Workload
+    harness: Harness
+    seeds: SeedFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all instances of a run share."""
+
+    protocol: Protocol
+    ledger: Ledger
+    cache: Cache
+    provider: Provider
+    hints: Hints
+    stop: threading.Event
+    """Set from outside to end the work: no further trial is begun."""
+    on_call: OnCall | None = None
+    on_lock: Callable[[], None] = lambda: None
+    """Told whenever a step's search has ended."""
+
+
+def rules_of(protocol: Protocol) -> Rules:
+    """The search's rules as the config states them."""
+    rules, pool = protocol.rules, protocol.pool
+    return Rules(
+        cascades=[[model.name for model in tier.models[: rules.cascade]] for tier in pool.tiers[:-1]],
+        same_length=rules.step_rule == "same",
+        passes=rules.acceptance.passes,
+        of=rules.acceptance.of,
+    )
+
+
+class _NoSeed(Exception):
+    """None of the instance's seed trajectories passed."""
+
+
+_Place = tuple[Purpose, int, int, str, int]
+"""What tells a trial of an instance from the others: purpose, step, tier, model, sample."""
+
+
+def _place(purpose: Purpose, trial: Trial) -> _Place:
+    return purpose, trial.step, trial.tier, trial.model, trial.sample.number
+
+
+class InstanceLabelling:
+    """The labelling of one instance, from its record on. Trials that are in the ledger are not executed again.
+
+    The search is a function of outcomes, so going through it with the recorded ones arrives where it was interrupted.
+    """
+
+    def __init__(self, record: InstanceRecord, instance: Instance, bench: Bench, context: Context) -> None:
+        self._record, self._instance, self._bench, self._context = record, instance, bench, context
+        self._ledger = context.ledger
+        self._pool: Pool = context.protocol.pool
+        self._rules = rules_of(context.protocol)
+        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call)
+        self._replayer = Replayer(instance, bench.harness, self._pool, self._calls)
+        self._recorded: dict[_Place, TrialRecord] = {}
+        for trial in context.ledger.trials(record.id):
+            if not trial.superseded:
+                self._recorded[_place(trial.purpose, trial.trial)] = trial
+        # The ledger's id of each trajectory that may become `current`, by identity.
+        self._ids: list[tuple[Trajectory, int]] = []
+        self._strong = ""
+        self._step = 0
+
+    def run(self) -> None:
+        """Label the instance, or record why it has no labels. Raises RunStopped, BadInput or Interrupted."""
+        try:
+            seed = self._seed()
+            found = search(seed, self._strong, self._rules, lambda i: self._hint(i, seed), self._trial)
+        except Blocked as blocked:
+            self._ledger.block(self._record.id, blocked.reason, blocked.step, blocked.tier)
+        except _NoSeed as none:
+            self._ledger.drop(self._record.id, str(none))
+        else:
+            self._context.on_lock()
+            self._ledger.finish(self._record.id, self._id_of(found.trajectory), found.locks)
+
+    # The seed
+
+    def _seed(self) -> Trajectory:
+        """The first trajectory that passes in a fresh episode. Sets the instance's strong model."""
+        reason = "the seed file has no trajectory of it" if self._bench.seeds else "no seed"
+        unknown = ""
+        for outcome, trial_id, model in self._seed_attempts():
+            if outcome.verdict is Verdict.PASS:
+                self._strong = model
+                self._ids.append((outcome.trajectory, trial_id))
+                if self._record.seed != trial_id:
+                    self._ledger.set_seed(self._record.id, trial_id)
+                return outcome.trajectory
+            if outcome.verdict is Verdict.TECHNICAL:
+                unknown = unknown or outcome.reason
+            why = outcome.reason if outcome.verdict is Verdict.INCOMPLETE else outcome.verdict.value
+            reason = f"no seed passed: {why}"
+        if unknown:
+            raise Blocked(0, self._pool.strong, unknown)
+        raise _NoSeed(reason)
+
+    def _seed_attempts(self) -> Iterator[tuple[Outcome, int, str]]:
+        """Seed trajectories in order, each as its verification in a fresh episode leaves it, with its trial's id."""
+        if self._bench.seeds is not None:
+            for number, imported in enumerate(self._bench.seeds.of(self._instance.id)):
+                trial = self._seed_trial(imported.model, number)
+                outcome, trial_id = self._once(
+                    Purpose.SEED,
+                    trial,
+                    lambda imported=imported: self._replayer.verify(imported.responses, imported.model),  # type: ignore[misc]
+                )
+                yield outcome, trial_id, imported.model
+            return
+        for model in strong_models(self._bench.workload.seeds, self._pool):
+            for number in range(self._bench.workload.seeds.attempts):
+                trial = self._seed_trial(model, number)
+                outcome, trial_id = self._once(
+                    Purpose.SEED,
+                    trial,
+                    lambda model=model, number=number: self._replayer.collect(model, number),  # type: ignore[misc]
+                )
+                if outcome.verdict is Verdict.PASS:
+                    verified = self._verified(outcome.trajectory, trial)
+                    outcome = Outcome(verified.verdict, outcome.trajectory, verified.reason)
+                yield outcome, trial_id, model
+
+    def _seed_trial(self, model: str, number: int) -> Trial:
+        return Trial(0, self._pool.strong, model, None, Sample(Purpose.SEED, number))
+
+    def _verified(self, seed: Trajectory, trial: Trial) -> Outcome:
+        """A collected seed's second execution: its responses, in a fresh episode."""
+        responses = [step.response for step in seed]
+        outcome, _ = self._once(
+            Purpose.VERIFY, trial, lambda: self._replayer.verify(responses, trial.model, recorded=seed)
+        )
+        return outcome
+
+    # The search's questions
+
+    def _hint(self, step: int, seed: Trajectory) -> int | None:
+        asked, tier = self._ledger.hint(self._record.id, step)
+        if not asked:
+            tier = self._context.hints.ask(self._instance, step, seed[step - 1], self._calls)
+            self._ledger.record_hint(self._record.id, step, tier, self._calls.take_receipt())
+        return tier
+
+    def _trial(self, current: Trajectory, trial: Trial) -> Outcome:
+        if trial.step != self._step:
+            if self._step:
+                self._context.on_lock()
+            self._step = trial.step
+        base = self._id_of(current)
+        outcome, trial_id = self._once(
+            Purpose.SEARCH, trial, lambda: self._replayer.run(current, trial, self._strong), base
+        )
+        if is_accepted(outcome, trial.limit, self._rules):
+            self._ids.append((outcome.trajectory, trial_id))
+        return outcome
+
+    def _id_of(self, trajectory: Trajectory) -> int:
+        return next(number for known, number in reversed(self._ids) if known is trajectory)
+
+    # Every execution is recorded before its outcome is acted upon, and made once
+
+    def _once(
+        self, purpose: Purpose, trial: Trial, execute: Callable[[], Outcome], base: int | None = None
+    ) -> tuple[Outcome, int]:
+        known = self._recorded.get(_place(purpose, trial))
+        if known is not None:
+            return self._recalled(known), known.id
+        if self._context.stop.is_set():
+            raise Interrupted("stopped")
+        outcome = execute()
+        accepted = is_accepted(outcome, trial.limit, self._rules) and purpose is not Purpose.VERIFY
+        trial_id = self._ledger.record(
+            self._record.id, purpose, trial, outcome, self._calls.take_receipt(), accepted=accepted, base=base
+        )
+        return outcome, trial_id
+
+    def _recalled(self, known: TrialRecord) -> Outcome:
+        trajectory = self._ledger.trajectory(known.id, self._bench.harness.mask) if known.accepted else ()
+        return Outcome(known.verdict, trajectory, known.reason)

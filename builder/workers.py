@@ -1,0 +1,52 @@
+"""Runs many independent pieces of work at once: threads here; a cluster is another class over the same method."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Workers(Protocol):
+    """Something that carries out work."""
+
+    def run(self, items: Iterable[T], work: Callable[[T], None]) -> None:
+        """Do `work` for every item; items are taken one by one as workers become free.
+
+        The first error stops the taking of further items; what is in hand is finished, then the error is raised.
+        """
+
+
+class Threads:
+    """`count` threads. `stop` ends the taking of items, from anywhere."""
+
+    def __init__(self, count: int, stop: threading.Event) -> None:
+        self._count, self._stop = count, stop
+
+    def run(self, items: Iterable[T], work: Callable[[T], None]) -> None:
+        iterator, taking = iter(items), threading.Lock()
+        errors: list[BaseException] = []
+
+        def loop() -> None:
+            try:
+                while not self._stop.is_set():
+                    with taking:
+                        item = next(iterator, None)
+                    if item is None:
+                        return
+                    work(item)
+            except BaseException as error:
+                errors.append(error)
+                self._stop.set()
+
+        threads = [threading.Thread(target=loop, name=f"worker-{n}", daemon=True) for n in range(self._count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            # In short waits, so that a signal is handled while the workers finish.
+            while thread.is_alive():
+                thread.join(0.2)
+        if errors:
+            raise errors[0]
