@@ -1,0 +1,287 @@
+"""Rows, evidence, audit queue and manifest of a run: functions of its protocol, responses and verdicts only.
+
+`spend.json` alone says what was really paid, and may differ between two runs of one protocol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from audit.queue import Lower, queue_entry
+from audit.sampling import is_sampled
+from builder.hints import PROMPT
+from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
+from builder.pool import Pool
+from builder.records import Lock, Trajectory, Usage, digest
+from builder.runs import RunFolder, protocol_record
+from builder.seeds import REFERENCE
+
+ROWS, EVIDENCE, QUEUE = "question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl"
+MANIFEST, SPEND = "manifest.json", "spend.json"
+REFERENCE_NOTE = (
+    "Seeds of source `reference` come from a pseudo-model that knows the benchmark's accepted answers. Their labels "
+    "say which steps of such an ideal trajectory a cheaper model can take; they are not comparable with labels of "
+    "seeds that a live model made."
+)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a release holds, by workload."""
+
+    labels: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Rows by tier name."""
+    instances: Counter[str] = field(default_factory=Counter)
+    drops: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Instances that will have no rows, by reason."""
+    blocked: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Instances that wait for a resume, by reason."""
+    unfinished: int = 0
+    seed_models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(counts.values()) for counts in self.labels.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A finished instance as the ledger has it."""
+
+    record: InstanceRecord
+    trajectory: Trajectory
+    locks: tuple[Lock, ...]
+    trials: tuple[TrialRecord, ...]
+    hints: Mapping[int, int]
+
+
+def labelled_instances(ledger: Ledger) -> Iterator[Labelled]:
+    """Every finished instance, in the run's order, one in memory at a time."""
+    for record in ledger.instances(State.DONE):
+        if record.final is None:
+            raise ValueError(f"instance {record.instance_id!r} is finished without a trajectory")
+        trials = tuple(trial for trial in ledger.trials(record.id) if not trial.superseded)
+        yield Labelled(record, ledger.trajectory(record.final), record.locks, trials, ledger.hints(record.id))
+
+
+def row(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
+    """The released row of a step: exactly the fields of the published format, `tools` where the prefix has them."""
+    step, lock, record = instance.trajectory[index - 1], instance.locks[index - 1], instance.record
+    tier = pool.tiers[lock.tier]
+    fields: dict[str, Any] = {
+        "id": f"{record.benchmark}/{record.instance_id}/{index}",
+        "benchmark": record.benchmark,
+        "instance_id": record.instance_id,
+        "step_index": index,
+        "total_steps": len(instance.trajectory),
+        "messages": list(step.prefix.messages),
+        "target_tier": tier.name,
+        "target_tier_id": tier.id,
+    }
+    if step.prefix.tools:
+        fields["tools"] = list(step.prefix.tools)
+    return fields
+
+
+def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
+    """Why a step has its label: every trial that was executed for it, in order. Internal: it names models."""
+    lock, record = instance.locks[index - 1], instance.record
+    tiers = pool.tiers
+    return {
+        "id": f"{record.benchmark}/{record.instance_id}/{index}",
+        "basis": "executed",
+        "lock": {"tier": tiers[lock.tier].name, "model": lock.model},
+        "hint": tiers[instance.hints[index]].name if index in instance.hints else None,
+        "trials": [
+            {
+                "tier": tiers[trial.trial.tier].name,
+                "model": trial.trial.model,
+                "sample": trial.trial.sample.number,
+                "limit": trial.trial.limit,
+                "verdict": trial.verdict.value,
+                "accepted": trial.accepted,
+                "calls": trial.calls,
+                "reason": trial.reason,
+            }
+            for trial in _search_trials(instance, index)
+        ],
+    }
+
+
+def _search_trials(instance: Labelled, index: int) -> list[TrialRecord]:
+    return [trial for trial in instance.trials if trial.purpose is Purpose.SEARCH and trial.trial.step == index]
+
+
+class _File:
+    """A file of the release, written beside its place and moved there when it is whole."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self._place, self._draft = name, folder / name, folder / f".{name}.part"
+        self._digest, self._lines, self._bytes = hashlib.sha256(), 0, 0
+        self._handle: IO[bytes] = self._draft.open("wb")
+
+    def write(self, record: Mapping[str, Any], indent: int | None = None) -> None:
+        data = (json.dumps(record, ensure_ascii=False, indent=indent) + "\n").encode()
+        self._handle.write(data)
+        self._digest.update(data)
+        self._lines += 1
+        self._bytes += len(data)
+
+    def finish(self) -> dict[str, Any]:
+        """Put the file in its place; what the manifest says of it."""
+        self._handle.flush()
+        os.fsync(self._handle.fileno())
+        self._handle.close()
+        self._draft.replace(self._place)
+        return {"sha256": self._digest.hexdigest(), "lines": self._lines, "bytes": self._bytes}
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._handle.close()
+        self._draft.unlink(missing_ok=True)
+
+
+def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
+    """Write the run's files. `multi_step` says of each benchmark whether its steps are audited."""
+    protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
+    summary = Summary()
+    with ExitStack() as stack:
+        rows, evidences, queue = (stack.enter_context(_File(run.path, name)) for name in (ROWS, EVIDENCE, QUEUE))
+        for instance in labelled_instances(ledger):
+            benchmark = instance.record.benchmark
+            summary.instances[benchmark] += 1
+            summary.seed_models[benchmark][_seed_model(instance)] += 1
+            for index, lock in enumerate(instance.locks, 1):
+                released = row(instance, index, pool)
+                rows.write(released)
+                evidences.write(evidence(instance, index, pool))
+                summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
+                audited = multi_step.get(benchmark, True)
+                if audited and is_sampled(protocol.audit.seed, released["id"], protocol.audit.rate):
+                    lower = _lower(ledger, instance, index)
+                    queue.write(queue_entry(released, instance.trajectory[index - 1].response, lower))
+        _count_unreleased(ledger, summary)
+        files = {file.name: file.finish() for file in (rows, evidences, queue)}
+        spend = stack.enter_context(_File(run.path, SPEND))
+        spend.write(_spend(ledger, pool), indent=1)
+        spend.finish()
+        # The manifest last: where it stands, the files it names are whole.
+        manifest = stack.enter_context(_File(run.path, MANIFEST))
+        manifest.write(_manifest(run, summary, files), indent=1)
+        manifest.finish()
+    return summary
+
+
+def _seed_model(instance: Labelled) -> str:
+    return next(trial.trial.model for trial in instance.trials if trial.id == instance.record.seed)
+
+
+def _lower(ledger: Ledger, instance: Labelled, index: int) -> Iterator[Lower]:
+    """The trials one tier below a step's label."""
+    for trial in _search_trials(instance, index):
+        if trial.trial.tier == instance.locks[index - 1].tier - 1:
+            yield Lower(ledger.candidate_response(trial.id, index), trial.verdict, trial.reason)
+
+
+def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
+    for record in ledger.instances(State.DROPPED, State.BLOCKED, State.OPEN):
+        if record.state is State.DROPPED:
+            summary.drops[record.benchmark][record.reason] += 1
+        elif record.state is State.BLOCKED:
+            summary.blocked[record.benchmark][record.reason] += 1
+        else:
+            summary.unfinished += 1
+
+
+def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+    """What this run really paid, by purpose and model; what the cache answered is counted beside it."""
+    totals = ledger.call_totals()
+    paid = [
+        {
+            "purpose": total.purpose,
+            "model": total.model,
+            "calls": total.calls,
+            "tokens": _tokens(total.usage),
+            "usd": _price(pool, total.model, total.usage),
+        }
+        for total in totals
+        if total.paid
+    ]
+    return {
+        "usd": round(sum(_price(pool, total.model, total.usage) for total in totals if total.paid), 6),
+        "calls": sum(total.calls for total in totals if total.paid),
+        "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
+        "errors_retried": ledger.retried_errors(),
+        "by_model": paid,
+    }
+
+
+def _needed(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+    """The calls that the protocol needed, whoever paid for them, at list price."""
+    calls: Counter[str] = Counter()
+    usage: dict[str, Usage] = defaultdict(Usage)
+    for total in ledger.call_totals():
+        calls[total.model] += total.calls
+        usage[total.model] += total.usage
+    price = sum(_price(pool, model, used) for model, used in sorted(usage.items()))
+    return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {
+        "prompt": usage.prompt,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "completion": usage.completion,
+    }
+
+
+def _price(pool: Pool, model: str, usage: Usage) -> float:
+    entry = pool.by_name.get(model)
+    return round(entry.price.cost(usage), 6) if entry else 0.0
+
+
+def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
+    protocol, pool = run.config.protocol, run.config.protocol.pool
+    sources = {name: [w.seeds.source for w in protocol.workloads] for name in summary.seed_models}
+    reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
+    return {
+        "pool": {
+            "version": pool.version,
+            "digest": digest(pool.model_dump(mode="json")),
+            "tiers": [
+                {"name": tier.name, "id": tier.id, "models": [model.name for model in tier.models]}
+                for tier in pool.tiers
+            ],
+        },
+        "harnesses": run.ledger.meta("harness_versions"),
+        "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
+        "protocol_digest": digest(protocol_record(protocol)),
+        "protocol": protocol_record(protocol),
+        "seeds": {
+            "sources": sources,
+            "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},
+            "note": REFERENCE_NOTE if reference else None,
+        },
+        "rows": summary.rows,
+        "instances": dict(sorted(summary.instances.items())),
+        "labels": {
+            name: {tier.name: counts[tier.name] for tier in pool.tiers}
+            for name, counts in sorted(summary.labels.items())
+        },
+        "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
+        "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
+        "unfinished": summary.unfinished,
+        "needed": _needed(run.ledger, pool),
+        "files": dict(files),
+    }
