@@ -1,0 +1,191 @@
+"""The `stepdown` command: arguments in, exit codes out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from builder import config as configs
+from builder import console, doctor, release, runs
+from builder.build import BUILT_IN, Build
+from builder.config import Config
+from builder.errors import BadInput, Interrupted, StepdownError
+from builder.ledger import Ledger, State
+
+FINISHED, BAD_INPUT, WORK_LEFT, INTERRUPTED = 0, 2, 3, 130
+
+
+class _Command(click.Group):
+    """Turns every error that stepdown raises on purpose into one line and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Interrupted:
+            sys.exit(INTERRUPTED)
+        except StepdownError as error:
+            click.echo(f"stepdown: {console.printable(str(error), longest=2000)}", err=True)
+            sys.exit(BAD_INPUT)
+
+
+@click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stepdown")
+def main() -> None:
+    """Build datasets of step-level tier labels: for every LLM call of a passing agent trajectory, the cheapest model
+    tier that still lets the whole task pass, proved by executing the mixed-model run.
+
+    \b
+    Start here:
+      stepdown doctor                                       what this machine can run
+      stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
+      stepdown status runs/q                                where a run stands
+      stepdown resume runs/q                                go on after an interruption
+
+    Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
+    """
+
+
+_config_argument = click.argument("config", type=click.Path(path_type=Path))
+_run_argument = click.argument("run", type=click.Path(path_type=Path))
+
+
+@main.command()
+@_config_argument
+@click.option(
+    "--run", "folder", required=True, type=click.Path(path_type=Path), help="The run's folder; made if needed."
+)
+def build(config: Path, folder: Path) -> None:
+    """Label the workloads of CONFIG into the run's folder.
+
+    Every response is kept before it is used and every trial is recorded: after any interruption `stepdown resume`
+    goes on at the very next trial. Building into the folder of an unfinished run of the same protocol resumes it.
+
+    \b
+    Writes into the folder:
+      question_bank.jsonl   one tier-labelled prefix per step
+      evidence.jsonl        the trials behind every label (names models: internal)
+      audit_queue.jsonl     sampled steps for a human reviewer
+      manifest.json         pool, protocol, counts, drops, digests of the files above
+      spend.json            what was really paid
+    """
+    _label(folder, configs.load(config))
+
+
+@main.command()
+@_run_argument
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Go on with the `operation` part of this config (workers, addresses, keys); its protocol must be the run's.",
+)
+@click.option("--drop-blocked", is_flag=True, help="Give up on instances that technical errors have blocked.")
+def resume(run: Path, config: Path | None, drop_blocked: bool) -> None:
+    """Go on with an interrupted or blocked RUN at the very next trial. Nothing that was paid for is paid again."""
+    if not runs.is_run(run):
+        raise BadInput("no run is here; `stepdown build CONFIG --run DIR` begins one", file=run)
+    _label(run, configs.load(config) if config else None, drop_blocked=drop_blocked)
+
+
+def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> None:
+    stop = threading.Event()
+    with runs.opened(folder, config) as run, _stopping(stop, folder):
+        run.config.check_keys()
+        _name_foreign_code(run.config)
+        work = Build(run, stop)
+        if drop_blocked:
+            click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
+        work.admit()
+        with console.shown(work.progress):
+            work.execute()
+        summary = release.write(run, work.multi_step)
+        _report(run, summary)
+        left = run.ledger.counts()
+    if left.get(State.BLOCKED, 0) or left.get(State.OPEN, 0):
+        click.echo(f"some instances are blocked; when the cause is gone: {_resume_command(folder)}", err=True)
+        sys.exit(WORK_LEFT)
+
+
+def _report(run: runs.RunFolder, summary: release.Summary) -> None:
+    out = console.stdout()
+    out.print(console.label_table(summary, run.config.protocol.pool))
+    for line in console.held_back(summary):
+        out.print(line, markup=False)
+    for name in (release.ROWS, release.EVIDENCE, release.QUEUE, release.MANIFEST, release.SPEND):
+        out.print(str(run.path / name), markup=False)
+
+
+def _name_foreign_code(config: Config) -> None:
+    """A config is code where it names a workload of one's own: say so before it is loaded."""
+    for workload in config.protocol.workloads:
+        if workload.harness not in BUILT_IN:
+            click.echo(f"loading workload {console.printable(workload.harness)}: its code runs here", err=True)
+
+
+def _resume_command(folder: Path) -> str:
+    return f"stepdown resume {shlex.quote(str(folder))}"
+
+
+@contextmanager
+def _stopping(stop: threading.Event, folder: Path) -> Iterator[None]:
+    """Ctrl-C ends the work after the calls in hand and says how to go on; a second one ends it at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(INTERRUPTED)
+        stop.set()
+        click.echo(
+            f"\nstopping after the calls in hand (once more to stop at once); go on with: {_resume_command(folder)}",
+            err=True,
+        )
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@main.command()
+@_run_argument
+def status(run: Path) -> None:
+    """Say where RUN stands: instances by state, labels so far, what is blocked and why, what was spent.
+
+    Reads only; a build may be working on the run meanwhile.
+    """
+    if not runs.is_run(run):
+        raise BadInput("no run is here", file=run)
+    ledger = Ledger(run, read_only=True)
+    try:
+        for line in console.status_lines(ledger):
+            click.echo(line)
+    finally:
+        ledger.close()
+
+
+@main.command("doctor")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+def doctor_command(config: Path | None) -> None:
+    """Say what this machine can run; with CONFIG, whether all that it needs is here.
+
+    Exit code 2 where something that CONFIG needs is missing.
+    """
+    findings = doctor.examine(configs.load(config) if config else None)
+    for finding in findings:
+        click.echo(console.printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
+    if config and not all(finding.ok for finding in findings if finding.needed):
+        sys.exit(BAD_INPUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What a person sees: progress while a build runs, and the tables at its end. Nothing hostile reaches a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from builder.build import Progress
+from builder.ledger import Ledger, State
+from builder.pool import Pool
+from builder.release import Summary
+
+PLAIN_INTERVAL = 10.0
+"""Seconds between progress lines where there is no terminal to redraw."""
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str, longest: int = 500) -> str:
+    """The text without control and direction characters, which could rewrite what a terminal shows.
+
+    >>> printable("a\\x1b[31mb")
+    'a [31mb'
+    """
+    clean = _CONTROLS.sub(" ", text)
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+
+
+def stdout() -> Console:
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def stderr() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+
+def progress_line(progress: Progress) -> str:
+    """One line: instances, steps locked, calls, cache hits, money, time left.
+
+    >>> progress_line(Progress(instances=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
+    """
+    parts = [
+        f"{progress.instances}/{progress.total} instances",
+        f"{progress.steps} steps locked",
+        f"{progress.calls} calls",
+        f"{progress.hits} cache hits",
+        f"${progress.usd:.4f}",
+    ]
+    left = progress.seconds_left()
+    if left is not None and progress.instances < progress.total:
+        parts.append(f"{timedelta(seconds=round(left))} left")
+    return " · ".join(parts)
+
+
+@contextmanager
+def shown(progress: Progress) -> Iterator[None]:
+    """Show progress on standard error: redrawn on a terminal, else a line now and then."""
+    console = stderr()
+    if console.is_terminal:
+        with Live(get_renderable=lambda: Text(progress_line(progress)), console=console, refresh_per_second=4):
+            yield
+        return
+    with _ticking(PLAIN_INTERVAL, lambda: console.print(progress_line(progress))):
+        yield
+    console.print(progress_line(progress))
+
+
+@contextmanager
+def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            tick()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def label_table(summary: Summary, pool: Pool) -> Table:
+    """Labels by workload and tier."""
+    table = Table(title="labels", title_justify="left")
+    table.add_column("workload")
+    for name in ("instances", "steps", *(tier.name for tier in pool.tiers)):
+        table.add_column(name, justify="right")
+    for benchmark, counts in sorted(summary.labels.items()):
+        numbers = [summary.instances[benchmark], sum(counts.values()), *(counts[tier.name] for tier in pool.tiers)]
+        table.add_row(printable(benchmark), *map(str, numbers))
+    return table
+
+
+def held_back(summary: Summary) -> Iterator[str]:
+    """A line for each reason why instances have no rows."""
+    for word, groups in (("blocked", summary.blocked), ("dropped", summary.drops)):
+        for benchmark, reasons in sorted(groups.items()):
+            for reason, count in sorted(reasons.items()):
+                yield f"{word}: {count} of {printable(benchmark)}: {printable(reason)}"
+    if summary.unfinished:
+        yield f"unfinished: {summary.unfinished}"
+
+
+def status_lines(ledger: Ledger) -> Iterator[str]:
+    """Where a run stands, from its ledger alone."""
+    protocol = ledger.meta("protocol")
+    if protocol is None:
+        yield "not begun"
+        return
+    counts = ledger.counts()
+    yield f"pool {printable(protocol['pool']['version'])}"
+    yield "instances: " + ", ".join(f"{counts.get(state, 0)} {state.value}" for state in State)
+    names = [tier["name"] for tier in protocol["pool"]["tiers"]]
+    labels: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in ledger.instances(State.DONE):
+        labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
+    for benchmark, tiers in sorted(labels.items()):
+        yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
+    paid = sum(total.calls for total in ledger.call_totals() if total.paid)
+    yield f"calls paid: {paid}; errors before retries: {ledger.retried_errors()}"
+    for record in ledger.instances(State.BLOCKED, State.DROPPED):
+        yield f"{record.state.value}: {printable(record.benchmark)}/{printable(record.instance_id)}: " + printable(
+            record.reason
+        )

