@@ -8,12 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from builder import local
 from builder.build import harness_of
-from builder.config import Config
+from builder.config import Config, Workload
 from builder.errors import StepdownError
 
 
@@ -50,17 +51,20 @@ def _machine() -> Iterator[Finding]:
 
 def _config(config: Config) -> Iterator[Finding]:
     for index, workload in enumerate(config.protocol.workloads):
-        yield _tried(
-            f"workload {workload.harness}", lambda w=workload, i=index: harness_of(w, f"workloads.{i}").version
-        )  # type: ignore[misc]
+        look = partial(_version, workload, f"protocol.workloads.{index}.harness")
+        yield _tried(f"workload {workload.harness}", look)
     for _, model in config.protocol.pool.models():
         if model.weights is not None:
-            yield _tried(f"model {model.name}", lambda m=model: local.check(m))  # type: ignore[misc]
+            yield _tried(f"model {model.name}", partial(local.check, model))
     for model in config.remote_models():
         variable = config.operation.endpoint(model.name).api_key
         if variable:
             is_set = bool(os.environ.get(variable))
             yield Finding(f"model {model.name}", is_set, f"{variable} is {'set' if is_set else 'not set'}")
+
+
+def _version(workload: Workload, field: str) -> str:
+    return harness_of(workload, field).version
 
 
 def _tried(part: str, look: Callable[[], str]) -> Finding:

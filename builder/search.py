@@ -7,7 +7,7 @@ section 3.2; the points where this search differs on purpose are in docs/decisio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.records import Lock, Outcome, Sample, Trajectory, Trial, Verdict
 
@@ -98,35 +98,38 @@ def _cheapest(i: int, t: int, current: Trajectory, rules: Rules, run: Run) -> _A
 
 def _probe(i: int, t: int, current: Trajectory, rules: Rules, run: Run) -> _Accepted | None:
     """The first model of the tier's cascade that is accepted; None where all have failed."""
-    unknown = ""
+    unknown: Outcome | None = None
     for model in rules.cascades[t]:
         trial = Trial(step=i, tier=t, model=model, limit=len(current))
-        accepted, technical = _draw(trial, current, rules, run)
-        if accepted is not None:
-            return _Accepted(Lock(t, model), accepted)
-        unknown = unknown or technical
-    if unknown:
-        raise Blocked(i, t, unknown)
+        outcome = _draw(trial, current, rules, run)
+        if outcome.verdict is Verdict.PASS:
+            return _Accepted(Lock(t, model), outcome.trajectory)
+        if outcome.verdict is Verdict.TECHNICAL:
+            unknown = unknown or outcome
+    if unknown is not None:
+        raise Blocked(i, t, unknown.reason)
     return None
 
 
-def _draw(trial: Trial, current: Trajectory, rules: Rules, run: Run) -> tuple[Trajectory | None, str]:
-    """One candidate's samples, in order, until its acceptance is certain: the lowest accepted one, or why unknown."""
-    accepted: list[Trajectory] = []
-    unknown, reason = 0, ""
+def _draw(trial: Trial, current: Trajectory, rules: Rules, run: Run) -> Outcome:
+    """One candidate's samples, in order, until it is certain whether enough are accepted.
+
+    Pass with the lowest accepted sample, fail, or technical where unknown samples leave it open.
+    """
+    accepted: list[Outcome] = []
+    unknown: list[Outcome] = []
     for number in range(rules.of):
-        sample = Trial(trial.step, trial.tier, trial.model, trial.limit, Sample(number=number))
-        outcome = run(current, sample)
+        outcome = run(current, replace(trial, sample=Sample(number=number)))
         if is_accepted(outcome, trial.limit, rules):
-            accepted.append(outcome.trajectory)
+            accepted.append(outcome)
         elif outcome.verdict is Verdict.TECHNICAL:
-            unknown, reason = unknown + 1, reason or outcome.reason
-        if len(accepted) == rules.passes:
-            return accepted[0], ""
+            unknown.append(outcome)
         left = rules.of - number - 1
-        if len(accepted) + unknown + left < rules.passes:
-            return None, ""
-    return None, reason
+        if len(accepted) == rules.passes:
+            return accepted[0]
+        if len(accepted) + len(unknown) + left < rules.passes:
+            return Outcome(Verdict.FAIL)
+    return unknown[0]
 
 
 def is_accepted(outcome: Outcome, limit: int | None, rules: Rules) -> bool:
