@@ -25,12 +25,12 @@ _ticks = itertools.count()
 class Bench:
     """One apprentice at work."""
 
-    def __init__(self, shop: Workshop, needs: Sequence[int], state: tuple[Prefix, int, bool] | None = None) -> None:
-        self._shop, self._needs = shop, needs
+    def __init__(self, shop: Workshop, job: Instance, state: tuple[Prefix, int, bool] | None = None) -> None:
+        self._shop, self._job, self._needs = shop, job.id, job.task["needs"]
         self._prefix, self._made, self._spoilt = state or (self._start(), 0, False)
 
     def _start(self) -> Prefix:
-        start = Prefix.start([{"role": "system", "content": "Make every piece."}], mask=self._shop.mask)
+        start = Prefix.start([{"role": "system", "content": f"Make every piece of {self._job}."}], mask=self._shop.mask)
         return start.extend([self._order(0)])
 
     def _order(self, piece: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Workshop:
 
     @contextmanager
     def open(self, instance: Instance, at: Any = None) -> Iterator[Bench]:
-        yield Bench(self, instance.task["needs"], at)
+        yield Bench(self, instance, at)
 
     def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
         """`workload/skill-N`: a pseudo-model of that skill; `workload/reference`: one that can do all."""
@@ -91,19 +91,19 @@ class Workshop:
         return Response(worked(skill, prefix.messages))
 
 
-def worked(skill: int, messages: Sequence[Mapping[str, Any]], pace: int = 1) -> str:
+def worked(skill: int, messages: Sequence[Mapping[str, Any]], pace: int = 1, manner: str = "") -> str:
     """What an apprentice of a skill answers: the words depend on all that was said before."""
     need = re.search(r"needs skill (\d+)", str(messages[-1]["content"]))
     said = sum(len(str(message["content"])) for message in messages)
     able = need is not None and int(need[1]) <= skill
-    return f"made {pace} with skill {skill} after {said}" if able else f"spoilt with skill {skill} after {said}"
+    return f"{f'made {pace}' if able else 'spoilt'} with skill {skill} after {said}{manner}"
 
 
-def apprentice(skill: int, pace: int = 1) -> Any:
-    """An ability for `tests.provider`."""
+def apprentice(skill: int, pace: int = 1, manner: str = "") -> Any:
+    """An ability for `tests.provider`; `manner` tells apart the words of models of one skill."""
 
     def ability(request: Request) -> Answer | Fault:
-        return Answer(worked(skill, request["messages"], pace))
+        return Answer(worked(skill, request["messages"], pace, manner))
 
     return ability
 

@@ -1,0 +1,123 @@
+"""What several tests share: a run of the command in this process, and the marks that need something of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from builder.cli import main
+from tests import workshop
+from tests.provider import Provider
+
+REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())
+"""Marks whose tests must run here: what they need being absent is then a failure, not a reason to skip."""
+
+
+def _missing(mark: str) -> str | None:
+    """Why tests of a mark can not run on this machine."""
+    if mark == "docker" and shutil.which("dockerd") is None:
+        return "no Docker engine is installed"
+    if mark == "browser" and not Path("/usr/bin/chromium").exists():
+        return "Debian's chromium is not installed"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in ("docker", "browser"):
+            reason = _missing(mark)
+            if item.get_closest_marker(mark) and reason and mark not in REQUIRED:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shop:
+    """A run of the workshop's workload in a folder of its own, by the command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.run = folder, folder / "run"
+
+    def write(self, config: Mapping[str, Any], name: str = "config.yaml") -> Path:
+        path = self.folder / name
+        path.write_text(workshop.as_yaml(config))
+        return path
+
+    def build(self, config: Mapping[str, Any]) -> Result:
+        return stepdown("build", str(self.write(config)), "--run", str(self.run))
+
+    def resume(self, *options: str) -> Result:
+        return stepdown("resume", str(self.run), *options)
+
+    def read(self, name: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.run / name).read_text().splitlines()]
+
+    def labels(self) -> list[list[str]]:
+        """The tier of every step, by instance."""
+        found: dict[str, list[str]] = {}
+        for row in self.read("question_bank.jsonl"):
+            found.setdefault(row["instance_id"], []).append(row["target_tier"])
+        return list(found.values())
+
+    def trials(self) -> list[str]:
+        """Every executed search trial, as `instance/step:model:verdict`."""
+        return [
+            f"{row['id'].split('/', 1)[1]}:{trial['model']}:{trial['verdict']}"
+            for row in self.read("evidence.jsonl")
+            for trial in row["trials"]
+        ]
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads((self.run / name).read_text())
+        return data
+
+    def manifest(self) -> dict[str, Any]:
+        return self.read_json("manifest.json")
+
+    def files(self) -> dict[str, bytes]:
+        """The bytes of all that must not depend on how the run went."""
+        names = ("question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl", "manifest.json")
+        return {name: (self.run / name).read_bytes() for name in names}
+
+
+def stepdown(*arguments: str) -> Result:
+    """Run the command in this process. An exception that it did not turn into a message is raised here."""
+    result = CliRunner().invoke(main, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Result(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+@pytest.fixture
+def provider() -> Iterator[Callable[..., Provider]]:
+    """Starts loopback providers that end with the test."""
+    started: list[Provider] = []
+
+    def start(abilities: Mapping[str, Any] = workshop.ABILITIES, **options: Any) -> Provider:
+        one = Provider(abilities, **options)
+        started.append(one.__enter__())
+        return one
+
+    yield start
+    for one in started:
+        one.__exit__(None, None, None)
