@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LIMITS = {
-    "calls": 128,  # that one response may have executed; the longest accepted turn has 23
+    "calls": 128,  # that one response may have executed; the longest accepted turn has 34
     "arguments": 65_536,  # characters of one call's arguments; the longest accepted call has 6,839
     "depth": 32,  # of nesting in one call's arguments
     "precision": 1_000,  # digits
