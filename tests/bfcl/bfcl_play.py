@@ -19,7 +19,7 @@ def one(harness: BFCL, name: str) -> Instance:
     return next(iter(harness.instances({"categories": {category: [name]}})))
 
 
-def call(name: str, **arguments: Any) -> Response:
+def call(name: str, /, **arguments: Any) -> Response:
     """A response that makes one call."""
     return Response(tool_calls=(ToolCall(name, json.dumps(arguments)),))
 
