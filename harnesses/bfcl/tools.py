@@ -29,7 +29,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
-_KEPT = ("default", "minimum", "maximum", "minItems", "maxItems")
+_KEPT = ("default", "format", "minimum", "maximum", "minItems", "maxItems")
 
 
 def language_of(category: str) -> str:
@@ -74,19 +74,17 @@ def _object(spec: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str,
     return {"type": "object", "properties": dict(properties), **({"required": named} if named else {})}
 
 
-def _property(spec: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """The schema of one value, from a BFCL document's."""
+def _property(spec: Mapping[str, Any], language: str, named: bool = True) -> dict[str, Any]:
+    """The schema of one value, from a BFCL document's. An array's items are not named."""
     kind = type_names().get(str(spec.get("type")), "string")
     notes = [spec["description"]] if spec.get("description") else []
-    if spec.get("type") == "float":
+    if spec.get("type") == "float" and named:
         notes.append("This is a float type value.")
-    if "format" in spec:
-        notes.append(f"Format: {spec['format']}.")
     schema: dict[str, Any] = {"type": kind}
     if kind == "object" and isinstance(spec.get("properties"), dict):
         schema = _object(spec, {name: _property(inner, language) for name, inner in spec["properties"].items()})
     if kind == "array" and isinstance(spec.get("items"), dict):
-        schema["items"] = _property(spec["items"], language)
+        schema["items"] = _property(spec["items"], language, named=False)
     _add_choices(schema, spec.get("enum"), notes)
     schema.update((key, spec[key]) for key in _KEPT if key in spec)
     return {**schema, **({"description": " ".join(notes)} if notes else {})}
@@ -116,4 +114,5 @@ def _literal(spec: Mapping[str, Any], language: str) -> dict[str, Any]:
     if kind == "dict" and "properties" in spec:
         schema = json.dumps(spec["properties"])
         note += " The dictionary entries have the following schema; they are not in string representation. " + schema
-    return {"type": "string", "description": spec.get("description", "") + note}
+    default = {"default": spec["default"]} if "default" in spec else {}
+    return {"type": "string", "description": spec.get("description", "") + note, **default}

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from bfcl_play import call, finish, observations, one, played, reference, scripted
@@ -226,3 +230,36 @@ def test_scripted_accepted_calls_in_one_response_pass(bfcl: BFCL) -> None:
 def prefix_of(harness: BFCL, name: str) -> Prefix:
     with harness.open(one(harness, name)) as episode:
         return episode.prefix()
+
+
+TRACE = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from bfcl_play import call, finish, one, reference
+from harnesses.bfcl import BFCL
+from builder.records import digest
+bfcl, seen = BFCL(), []
+for instance in list(bfcl.instances({"categories": {"multi_turn_base": "all", "multi_turn_long_context": "all"}}))[::9]:
+    with bfcl.open(instance) as episode:
+        episode.advance(call("edit_ticket", ticket_id=1, updates={"a": 1, "b": 2, "c": 3, "d": 4}))
+        episode.advance(call("create_ticket", title="x"))
+        card = {"access_token": "abc123xyz", "card_id": "crd6789", "travel_date": "2026-01-01"}
+        episode.advance(call("book_flight", **card, travel_from="SFO", travel_to="LAX", travel_class="x"))
+        finish(episode, reference(bfcl, instance))
+        seen.append([episode.prefix().exact, *episode.verdict()])
+print(digest(seen))
+"""
+
+
+def test_observations_are_the_same_in_every_process() -> None:
+    """Upstream writes sets into some messages, in an order that depends on the process's hash seed."""
+    here = Path(__file__).parent
+
+    def run(seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"}
+        command = [sys.executable, "-c", TRACE, str(here)]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, cwd=here.parents[1]
+        ).stdout
+
+    assert run("1") == run("2") != ""

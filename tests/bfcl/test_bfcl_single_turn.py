@@ -111,7 +111,7 @@ def test_parameters_are_standard_json_schema(bfcl: BFCL, category: str) -> None:
 def standard(schema: dict[str, Any]) -> None:
     """Only keywords of JSON Schema, only its types, and nothing required or enumerated that could not be given."""
     known = {"type", "properties", "required", "items", "enum", "description", "default", "minimum", "maximum"}
-    assert set(schema) <= known | {"minItems", "maxItems"}
+    assert set(schema) <= known | {"minItems", "maxItems", "format"}
     python = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
     assert schema["type"] in python
     assert set(schema.get("required", ())) <= set(schema.get("properties", ()))
