@@ -1,0 +1,109 @@
+"""BFCL's questions, function documents and accepted answers, and which of them a config selects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator
+
+from builder.errors import BadInput
+from builder.records import Instance
+from builder.validation import Strict, validated
+from harnesses.bfcl.upstream import backend, package_folder
+
+BENCHMARK = "bfcl"
+
+SINGLE_TURN = (
+    "simple_python",
+    "simple_java",
+    "simple_javascript",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "live_simple",
+    "live_multiple",
+    "live_parallel",
+    "live_parallel_multiple",
+)
+"""Categories with accepted calls, graded by the AST checker."""
+RELEVANCE = ("irrelevance", "live_irrelevance", "live_relevance")
+"""Single-turn categories without accepted calls: what counts is whether a call was made."""
+MULTI_TURN = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+CATEGORIES = (*SINGLE_TURN, *RELEVANCE, *MULTI_TURN)
+
+
+def _selection(value: Any) -> int | str | tuple[str, ...]:
+    if value == "all":
+        return "all"
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        if len(set(value)) < len(value):
+            raise ValueError("an id is given twice")
+        return tuple(value)
+    raise ValueError("must be a count of at least 1, `all`, or a list of ids")
+
+
+class Source(Strict):
+    """Which instances a run takes, by category."""
+
+    categories: dict[str, Annotated[int | str | tuple[str, ...], PlainValidator(_selection)]] = Field(min_length=1)
+    """Per category the first n, `all`, or a list of BFCL's own ids."""
+
+
+def select(source: Mapping[str, Any]) -> Iterator[Instance]:
+    """The instances that `source` names, in BFCL's own order whatever the order of the config.
+
+    Raises BadInput, naming the field, before the first instance is yielded.
+    """
+    wanted = validated(Source, dict(source), field="source").categories
+    for category in wanted:
+        if category not in CATEGORIES:
+            known = ", ".join(CATEGORIES)
+            raise BadInput(f"no such category; there are {known}", field=f"source.categories.{category}")
+    chosen = {category: _ids(category, wanted[category]) for category in CATEGORIES if category in wanted}
+    return (instance for category, ids in chosen.items() for instance in _instances(category, ids))
+
+
+def _ids(category: str, wanted: int | str | tuple[str, ...]) -> frozenset[str]:
+    """The ids selected from a category. Raises BadInput for one that is not there, or a count that is too high."""
+    there = [entry["id"] for entry in _lines(f"BFCL_v4_{category}.json")]
+    if wanted == "all":
+        return frozenset(there)
+    if isinstance(wanted, int):
+        if wanted > len(there):
+            raise BadInput(f"there are only {len(there)}", field=f"source.categories.{category}")
+        return frozenset(there[:wanted])
+    unknown = [name for name in wanted if name not in set(there)]
+    if unknown:
+        raise BadInput(f"no such id: {unknown[0]!r}", field=f"source.categories.{category}")
+    return frozenset(wanted)
+
+
+def _instances(category: str, ids: frozenset[str]) -> Iterator[Instance]:
+    """The selected instances. A task holds `category`, BFCL's `entry`, and `accepted`, the accepted answers or None."""
+    accepted: dict[str, Any] = {}
+    if category not in RELEVANCE:
+        for answer in _lines(f"possible_answer/BFCL_v4_{category}.json"):
+            if answer["id"] in ids:
+                accepted[answer["id"]] = answer["ground_truth"]
+    for entry in _lines(f"BFCL_v4_{category}.json"):
+        if entry["id"] in ids:
+            task = {"category": category, "entry": entry, "accepted": accepted.get(entry["id"])}
+            yield Instance(BENCHMARK, entry["id"], task)
+
+
+def _lines(name: str) -> Iterator[dict[str, Any]]:
+    with (package_folder() / "data" / name).open(encoding="utf-8") as file:
+        for line in file:
+            if line.strip():
+                yield json.loads(line)
+
+
+@cache
+def api_documents(api: str) -> tuple[dict[str, Any], ...]:
+    """The function documents of a simulated API. Shared: never change one."""
+    return tuple(_lines(f"multi_turn_func_doc/{backend().MULTI_TURN_FUNC_DOC_FILE_MAPPING[api]}"))

@@ -1,0 +1,74 @@
+"""The official predicate of the single-turn categories, on a response that may be hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builder.records import Response, Verdict, clean_text
+from harnesses.bfcl.data import RELEVANCE
+from harnesses.bfcl.decoding import Call, decoded
+from harnesses.bfcl.tools import language_of
+from harnesses.bfcl.upstream import ast_checker, language
+
+REASON_LENGTH = 400
+"""Characters of a checker's message that are kept as a reason; it quotes the model's values."""
+
+# Upstream reads Java and JavaScript values with regular expressions that backtrack: one of them takes time exponential
+# in the brackets, others a power of the spaces. No accepted value comes near these bounds (160 characters, 9 brackets).
+_LITERAL_LENGTH = 1000
+_LITERAL_BRACKETS = 16
+_LITERAL_SPACES = 100
+
+
+def graded(task: Mapping[str, Any], response: Response) -> tuple[Verdict, str]:
+    """Whether a response is right by upstream's rules, with the checker's error where it is not."""
+    calls = decoded(response)
+    if task["category"] in RELEVANCE:
+        return _relevance(task["category"], bool(calls))
+    if not calls:
+        return Verdict.FAIL, "the response has no readable call"
+    spoken = language_of(task["category"])
+    if spoken != "python" and not all(_bounded(call) for call in calls):
+        return Verdict.FAIL, f"a {spoken} value is beyond what an accepted one can be"
+    try:
+        result = ast_checker()(
+            task["entry"]["function"],
+            [{call.name: call.arguments} for call in calls],
+            task["accepted"],
+            language(spoken),
+            task["category"],
+            "stepdown",
+        )
+    except Exception as error:  # the checker was not written for what a model may send
+        return Verdict.FAIL, shortened(f"the checker cannot read the response: {type(error).__name__}: {error}")
+    if result["valid"]:
+        return Verdict.PASS, ""
+    return Verdict.FAIL, shortened(f"{result['error_type']}: {_first(result['error'])}")
+
+
+def shortened(text: str) -> str:
+    """One line of bounded length, fit to be stored."""
+    line = " ".join(clean_text(text[: 2 * REASON_LENGTH]).split())
+    return line if len(line) <= REASON_LENGTH else line[: REASON_LENGTH - 1] + "…"
+
+
+def _relevance(category: str, called: bool) -> tuple[Verdict, str]:
+    if called == (category == "live_relevance"):
+        return Verdict.PASS, ""
+    return Verdict.FAIL, "a call where none is apt" if called else "no readable call where one is apt"
+
+
+def _bounded(call: Call) -> bool:
+    """Whether every text is small enough for the literals' expressions. The checker refuses all but text."""
+    texts = [value for value in call.arguments.values() if isinstance(value, str)]
+    return all(
+        len(text) <= _LITERAL_LENGTH
+        and text.count("[") <= _LITERAL_BRACKETS
+        and sum(map(str.isspace, text)) <= _LITERAL_SPACES
+        for text in texts
+    )
+
+
+def _first(errors: Sequence[Any]) -> str:
+    return str(errors[0]) if errors else "no message"

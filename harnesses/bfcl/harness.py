@@ -1,0 +1,74 @@
+"""The BFCL workload as stepdown's harness contract has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import Field
+
+from builder.records import Instance, Prefix, Response, digest
+from builder.validation import Strict, validated
+from harnesses.base import Checkpoint, Episode
+from harnesses.bfcl import reference
+from harnesses.bfcl.bounds import LIMITS
+from harnesses.bfcl.data import BENCHMARK, MULTI_TURN, select
+from harnesses.bfcl.multi_turn import MultiTurn, MultiTurnCheckpoint
+from harnesses.bfcl.single_turn import SingleTurn, SingleTurnCheckpoint
+from harnesses.bfcl.truth import Truths
+from harnesses.bfcl.upstream import pinned_version, prompts
+
+VERSION = "1"
+"""Raised with every change of this package that can change a prefix, an observation or a verdict."""
+
+
+class Options(Strict):
+    """The harness's options."""
+
+    max_steps_per_turn: int = Field(20, ge=1, le=200)
+    """A turn with more tool-calling responses than this is force-terminated; upstream's own limit is 20."""
+
+
+class BFCL:
+    """The Berkeley Function-Calling Leaderboard, v4: its single-turn, relevance and multi-turn categories.
+
+    Stateless but for a cache of what the accepted calls of recent multi-turn instances lead to.
+    """
+
+    name = BENCHMARK
+    multi_step = True
+
+    def __init__(self, **options: Any) -> None:
+        """Raises BadInput for an unknown or wrong option, and where the bfcl-eval package is missing."""
+        self._options = validated(Options, options, field="options")
+        pin = pinned_version()
+        parts = {
+            "options": self._options.model_dump(),
+            "limits": LIMITS,
+            "prompts": [prompts().DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC, reference.CLOSING],
+        }
+        self.version = f"{VERSION}+bfcl-eval.{pin}+{digest(parts)[:12]}"
+        self._truths = Truths()
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        """The tasks selected by `source: {categories: {<category>: <count, all, or a list of ids>}}`."""
+        return select(source)
+
+    @contextmanager
+    def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[Episode]:
+        """An episode of the instance. It holds no resource beyond memory."""
+        if instance.task["category"] in MULTI_TURN:
+            assert at is None or isinstance(at, MultiTurnCheckpoint)
+            yield MultiTurn(instance, self._truths.of(instance), self._options.max_steps_per_turn, at)
+        else:
+            assert at is None or isinstance(at, SingleTurnCheckpoint)
+            yield SingleTurn(instance, at)
+
+    def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
+        """The pseudo-model `reference`, which knows the accepted answers; None for a name or instance without any."""
+        if name != "reference" or instance.task["accepted"] is None:
+            return None
+        if instance.task["category"] in MULTI_TURN:
+            return reference.next_call(self._truths.of(instance), prefix, self._options.max_steps_per_turn)
+        return reference.all_calls(instance.task)

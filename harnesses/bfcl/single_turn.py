@@ -1,0 +1,63 @@
+"""One question, one response: BFCL's single-turn protocol grades the first response and nothing after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from builder.records import Instance, Prefix, Response, Stop, Verdict
+from harnesses.bfcl.grading import graded
+from harnesses.bfcl.tools import language_of, tools_of
+
+Finding = tuple[Verdict, str]
+
+
+def stopped(response: Response) -> Finding | None:
+    """What a response that is no answer means for the episode."""
+    if response.stop is Stop.REFUSED:
+        return Verdict.REFUSED, "the model refused"
+    if response.stop is Stop.OVERFLOW:
+        return Verdict.FAIL, "the prefix does not fit the model's context"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SingleTurnCheckpoint:
+    """All of a single-turn episode's state."""
+
+    prefix: Prefix
+    finding: Finding | None
+
+
+class SingleTurn:
+    """The episode of a single-turn instance. It halts at its first response."""
+
+    def __init__(self, instance: Instance, at: SingleTurnCheckpoint | None) -> None:
+        self._task = instance.task
+        if at is None:
+            entry = instance.task["entry"]
+            tools = tools_of(entry["function"], language_of(instance.task["category"]))
+            at = SingleTurnCheckpoint(Prefix.start(entry["question"][0], tools), None)
+        self._prefix, self._finding = at.prefix, at.finding
+
+    def prefix(self) -> Prefix:
+        """The question, and the response once it has been made."""
+        return self._prefix
+
+    def advance(self, response: Response) -> bool:
+        """Grade the response; no further one is asked for."""
+        if self._finding is None:
+            self._finding = stopped(response) or graded(self._task, response)
+            self._prefix = self._prefix.respond(response)
+        return False
+
+    def doomed(self) -> Finding | None:
+        """The verdict as soon as it is known not to be pass."""
+        return self._finding if self._finding is not None and self._finding[0] is not Verdict.PASS else None
+
+    def verdict(self) -> Finding:
+        """The AST checker's verdict on the response."""
+        return self._finding or (Verdict.INCOMPLETE, "no response was made")
+
+    def checkpoint(self) -> SingleTurnCheckpoint:
+        """The state as it stands: all of it is immutable."""
+        return SingleTurnCheckpoint(self._prefix, self._finding)

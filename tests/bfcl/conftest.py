@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from harnesses.bfcl import BFCL
+
+
+@pytest.fixture(scope="session")
+def bfcl() -> BFCL:
+    return BFCL()
