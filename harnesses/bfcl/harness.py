@@ -38,6 +38,7 @@ class BFCL:
 
     name = BENCHMARK
     multi_step = True
+    mask = None
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where the bfcl-eval package is missing."""
