@@ -128,15 +128,11 @@ def clean_text(text: str) -> str:
     >>> clean_text("a" + chr(0xD800))
     'a\ufffd'
     """
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
-
-
-def _has_surrogate(text: str) -> bool:
     try:
-        text.encode("utf-8")
+        text.encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def canonical_json(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -145,7 +146,7 @@ def test_models_are_served_the_recorded_text_of_locked_steps(shop: Shop, provide
     one = provider()
     shop.build(config(one.url, [[0, 0, 2]], options={"volatile": True, "checkpoints": False}))
     rows = shop.read("question_bank.jsonl")
-    for earlier, later in zip(rows, rows[1:], strict=False):
+    for earlier, later in itertools.pairwise(rows):
         assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
     for row in rows:
         step = [seen.body["messages"] for seen in one.requests if len(seen.body["messages"]) == len(row["messages"])]
@@ -288,9 +289,7 @@ def test_a_seed_that_does_not_pass_drops_its_instance_with_the_reason(shop: Shop
     assert shop.labels() == [["low"]]
 
 
-def test_seeds_are_tried_again_as_often_as_the_config_says_each_a_draw_of_its_own(
-    shop: Shop, provider: Start
-) -> None:
+def test_seeds_are_tried_again_as_often_as_the_config_says_each_a_draw_of_its_own(shop: Shop, provider: Start) -> None:
     one = provider({**ABILITIES, "master": Failing(2, Answer("spoilt"), apprentice(9))})
     settings = config(one.url, [[0]], options={"early": True})
     settings["protocol"]["workloads"][0]["seeds"]["attempts"] = 3

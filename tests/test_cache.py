@@ -1,0 +1,147 @@
+"""The cache: what was paid for is there, for just that question, whatever happens to the file."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder.cache import Cache, DiskStore, Question
+from builder.errors import BadInput
+from builder.pool import Model
+from builder.records import Prefix, Response, Sample, ToolCall
+
+PARTS: dict[str, list[Any]] = {
+    "workload": ["bfcl", "qmsum"],
+    "harness_version": ["1", "2"],
+    "instance": ["a", "b"],
+    "step": [1, 2],
+    "model": [
+        Model(name="x", model="openai/x"),
+        Model(name="x", model="openai/x", revision="2026-01-01"),
+        Model(name="x", model="openai/x", actions="json_schema"),
+        Model(name="x", model="openai/x", parameters={"temperature": 1}),
+    ],
+    "prefix": [Prefix.start([{"role": "user", "content": text}]) for text in ("hi", "ho")],
+    "sample": [Sample(), Sample(number=1), Sample("seed")],
+}
+
+
+def question(**changed: Any) -> Question:
+    return Question(**{**{name: values[0] for name, values in PARTS.items()}, **changed})
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(DiskStore(tmp_path / "cache"), run="run-1")
+
+
+def response_of(cache: Cache, asked: Question) -> Response | None:
+    entry = cache.get(asked)
+    return entry.response if entry else None
+
+
+@settings(max_examples=200)
+@given(st.fixed_dictionaries({name: st.integers(0, len(values) - 1) for name, values in PARTS.items()}))
+def test_every_part_of_a_question_is_part_of_its_key(chosen: dict[str, int]) -> None:
+    other = question(**{name: PARTS[name][index] for name, index in chosen.items()})
+    assert (other.key() == question().key()) == (not any(chosen.values()))
+
+
+def test_the_key_is_not_moved_by_a_models_name_price_or_limit() -> None:
+    same = Model.model_validate({"name": "y", "model": "openai/x", "price": {"input": 3}, "context": 10})
+    assert question(model=same).key() == question().key()
+
+
+def test_a_response_outlives_the_process_and_says_which_run_paid(tmp_path: Path) -> None:
+    first = Cache(DiskStore(tmp_path), run="run-1")
+    said = Response("hi", (ToolCall("f", '{"a": 1}'),), extra={"id": "x"})
+    first.put(question(), said)
+    first.close()
+    entry = Cache(DiskStore(tmp_path), run="run-2").get(question())
+    assert entry is not None
+    assert (entry.response, entry.run) == (said, "run-1")
+
+
+def volatile(text: str) -> Prefix:
+    return Prefix.start([{"role": "user", "content": text}], mask=lambda t: re.sub(r"/tmp/\w+", "/tmp/#", t))
+
+
+def test_a_response_serves_every_prefix_that_differs_in_volatile_text_alone(cache: Cache) -> None:
+    cache.put(question(prefix=volatile("in /tmp/a1")), Response("look there"))
+    assert response_of(cache, question(prefix=volatile("in /tmp/b2"))) == Response("look there")
+    assert response_of(cache, question(prefix=volatile("at /tmp/b2"))) is None
+
+
+def test_a_response_that_repeats_volatile_text_serves_its_own_prefix_only(cache: Cache) -> None:
+    one, other = question(prefix=volatile("in /tmp/a1")), question(prefix=volatile("in /tmp/b2"))
+    cache.put(one, Response("", (ToolCall("cat", '{"path": "/tmp/a1"}'),)))
+    assert response_of(cache, other) is None
+    cache.put(other, Response("cat /tmp/b2"))
+    # Both were paid for, and both are there.
+    assert response_of(cache, one) is not None
+    assert response_of(cache, other) == Response("cat /tmp/b2")
+
+
+def test_a_pickled_entry_of_another_hand_is_not_loaded(cache: Cache, tmp_path: Path) -> None:
+    """diskcache's own JSONDisk would run it."""
+    sentinel = tmp_path / "pwned"
+
+    class Bait:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (sentinel,)
+
+    cache.put(question(), Response("hi"))
+    with sqlite3.connect(tmp_path / "cache" / "cache.db") as db:
+        db.execute("UPDATE Cache SET mode = 4, value = ?", (pickle.dumps(Bait()),))
+    assert cache.get(question()) is None
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00\x01", b"x\x9c broken"])
+def test_a_corrupt_entry_counts_as_absent_and_is_replaced(cache: Cache, tmp_path: Path, value: bytes) -> None:
+    cache.put(question(), Response("hi"))
+    with sqlite3.connect(tmp_path / "cache" / "cache.db") as db:
+        db.execute("UPDATE Cache SET value = ?", (value,))
+    assert cache.get(question()) is None
+    cache.put(question(), Response("again"))
+    assert response_of(cache, question()) == Response("again")
+
+
+def test_a_large_response_whose_file_is_gone_counts_as_absent(cache: Cache, tmp_path: Path) -> None:
+    import random
+
+    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=200_000))
+    cache.put(question(), Response(noise))
+    assert response_of(cache, question()) == Response(noise)
+    for path in (tmp_path / "cache").rglob("*.val"):
+        path.unlink()
+    assert cache.get(question()) is None
+
+
+def test_a_folder_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cache.db").write_bytes(b"not a database" * 1000)
+    with pytest.raises(BadInput, match="response cache"):
+        DiskStore(tmp_path)
+
+
+def test_threads_share_it(cache: Cache) -> None:
+    def work(number: int) -> None:
+        for step in range(1, 40):
+            cache.put(question(step=step, instance=str(number)), Response(f"{number}-{step}"))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(8):
+        for step in range(1, 40):
+            assert response_of(cache, question(step=step, instance=str(number))) == Response(f"{number}-{step}")
