@@ -18,7 +18,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,6 +90,22 @@ def error(
 
 FAULTS: dict[str, Fault] = {
     "payload_200": Fault(200, {"error": {"message": "upstream is overloaded", "code": 502}}),
+    "payload_200_code_401": Fault(200, {"error": {"message": "upstream key", "code": 401}}),
+    "payload_200_text": Fault(200, {"error": "boom"}),
+    "choice_error": Fault(
+        200,
+        {
+            "id": "x",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "error",
+                    "error": {"code": 502, "message": "upstream died"},
+                    "message": {"role": "assistant", "content": "par"},
+                }
+            ],
+        },
+    ),
     "rate_limit": error(429, "Rate limit reached", "rate_limit_exceeded", "requests"),
     "rate_limit_wait": error(429, "Rate limit reached", "rate_limit_exceeded", "requests", retry_after="1"),
     "server_500": error(500, "The server had an error", None, "server_error"),
@@ -115,6 +130,7 @@ FAULTS: dict[str, Fault] = {
         "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
         "content_filter",
     ),
+    "moderation_403": error(403, "The model requires moderation and your input was flagged for violence"),
     "overflow_openai": error(
         400,
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
@@ -363,8 +379,8 @@ def main() -> None:
     with Provider(abilities, arguments.latency, arguments.log) as provider:
         print(provider.url, flush=True)
         sys.stdin.read()  # until the parent goes away
-        time.sleep(0)
 
 
 if __name__ == "__main__":
-    main()
+    # The module that abilities import is `tests.provider`, not this `__main__`: its records must be the same ones.
+    importlib.import_module("tests.provider").main()
