@@ -36,7 +36,7 @@ class Runtime:
     """One llama.cpp server per model, started at its first use. Thread-safe.
 
     The settings are those under which a model gives one text for one prompt: across restarts, under queued load and
-    beside other servers. With a prompt cache, flash attention, more slots or more threads the text differs now and then.
+    beside other servers. With a prompt cache, flash attention, more slots or more threads it differs now and then.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ def check(model: Model) -> str:
 
 
 def weight_file(model: Model) -> Path:
-    """The model's weights as one file whose digest is the one given. Raises BadInput: not installed, or another file."""
+    """The model's weights as one file with the digest given. Raises BadInput: not installed, or another file."""
     assert model.weights is not None
     weights = model.weights
     parts = _parts(model.name, weights)

@@ -90,6 +90,22 @@ def error(
 
 FAULTS: dict[str, Fault] = {
     "payload_200": Fault(200, {"error": {"message": "upstream is overloaded", "code": 502}}),
+    "payload_200_code_401": Fault(200, {"error": {"message": "upstream key", "code": 401}}),
+    "payload_200_text": Fault(200, {"error": "boom"}),
+    "choice_error": Fault(
+        200,
+        {
+            "id": "x",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "error",
+                    "error": {"code": 502, "message": "upstream died"},
+                    "message": {"role": "assistant", "content": "par"},
+                }
+            ],
+        },
+    ),
     "rate_limit": error(429, "Rate limit reached", "rate_limit_exceeded", "requests"),
     "rate_limit_wait": error(429, "Rate limit reached", "rate_limit_exceeded", "requests", retry_after="1"),
     "server_500": error(500, "The server had an error", None, "server_error"),
@@ -114,6 +130,7 @@ FAULTS: dict[str, Fault] = {
         "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
         "content_filter",
     ),
+    "moderation_403": error(403, "The model requires moderation and your input was flagged for violence"),
     "overflow_openai": error(
         400,
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
@@ -365,5 +382,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Abilities give the Answers of the module by its name, which is another object than this one's `__main__`.
+    # The module that abilities import is `tests.provider`, not this `__main__`: its records must be the same ones.
     importlib.import_module("tests.provider").main()

@@ -69,7 +69,7 @@ def test_hugging_faces_datasets_reads_the_rows(shop: Shop, tmp_path: Path) -> No
         "json", data_files=str(shop.run / "question_bank.jsonl"), cache_dir=str(tmp_path / "hf")
     )["train"]
     rows = shop.read("question_bank.jsonl")
-    assert loaded["id"] == [row["id"] for row in rows] or list(loaded["id"]) == [row["id"] for row in rows]
+    assert list(loaded["id"]) == [row["id"] for row in rows]
     assert list(loaded["target_tier"]) == [row["target_tier"] for row in rows]
 
 

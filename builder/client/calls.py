@@ -78,7 +78,9 @@ class Client:
 
     def __init__(self, models: Iterable[Model], operation: Operation, stop: threading.Event | None = None) -> None:
         self._lanes = {model.name: _Lane(model, operation.endpoint(model.name)) for model in models}
-        self._retries = operation.retries
+        self._retries = retries = operation.retries
+        first, longest = retries.first_wait, retries.longest_wait
+        self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
         self._stop = stop or threading.Event()
         self._secrets = Secrets(lane.endpoint.api_key for lane in self._lanes.values() if lane.endpoint.api_key)
         self._runtime = Runtime()
@@ -199,11 +201,10 @@ class Client:
 
     def _pause(self, state: RetryCallState) -> float:
         """Exponential with jitter, or what the provider asked for where that is longer; bounded."""
-        retries = self._retries
-        backoff = wait_exponential_jitter(retries.first_wait, retries.longest_wait, jitter=retries.first_wait)(state)
+        backoff = self._backoff(state)
         error = state.outcome.exception() if state.outcome else None
         asked = error.failure.wait if isinstance(error, _Transient) else None
-        return min(max(backoff, asked or 0.0), retries.longest_wait)
+        return min(max(backoff, asked or 0.0), self._retries.longest_wait)
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):

@@ -37,6 +37,7 @@ _UNKNOWN_MODEL = re.compile(
     r"|model .{0,120}(does not exist|doesn't exist|not found|is not supported|not available)|LLM Provider NOT provided",
     re.IGNORECASE,
 )
+_NO_KEY = re.compile(r"missing (credentials|\w* ?api key)|api_key client option must be set", re.IGNORECASE)
 _KEY_VARIABLE = re.compile(r"(API_?KEY|API_?TOKEN|ACCESS_?KEY|ACCESS_?TOKEN|SECRET|AUTH_?TOKEN|HF_TOKEN)[A-Z_]*$")
 _SHORTEST_KEY = 4
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -90,10 +91,14 @@ def judged(error: Exception, secrets: Secrets) -> Failure:
     scanned = text[:_SCANNED]
     line = secrets.line(f"HTTP {status}: {text}" if status else text)
     name = type(error).__name__
+    if name == "Timeout":
+        return Failure(Kind.TRANSIENT, secrets.line(f"time-out: {text}"))
     if name == "UnsupportedParamsError":
         return Failure(Kind.STOPPED, f"it does not take a parameter: {secrets.line(text)}")
     if status == 429 and "insufficient_quota" in scanned:
         return Failure(Kind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
+    if _NO_KEY.search(scanned):
+        return Failure(Kind.STOPPED, f"no key is set: {secrets.line(text)}")
     if status in (None, 200, 408, 409, 425, 429) or status >= 500:
         return Failure(Kind.TRANSIENT, line, _retry_after(error))
     if status in (400, 413, 422) and (name == "ContextWindowExceededError" or _OVERFLOW.search(scanned)):

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from builder.actions import Raw
@@ -37,12 +36,12 @@ class Answer:
     raw: Raw
     finish: str = ""
     refused: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 @cache
-def library() -> ModuleType:
+def library() -> Any:
     """LiteLLM, silent and without retries, callbacks, telemetry or a look at the network for prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm  # 4 to 5 seconds and 190 MiB: only where a model is really called

@@ -1,0 +1,414 @@
+"""The error table, row by row, against a real server on loopback; what is sent, and how often."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.client import Client, Completion
+from builder.config import Operation
+from builder.errors import Interrupted, RunStopped, Technical
+from builder.pool import Model
+from builder.records import Prefix, Stop, ToolCall, Usage
+from tests.provider import FAULTS, Ability, Answer, Failing, Fault, Provider, logged, spawned
+
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "math.add",
+        "description": "Adds.",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+    },
+}
+HELLO = Prefix.start([{"role": "user", "content": "hi"}])
+TOOLS = Prefix.start([{"role": "user", "content": "hi"}], [ADD])
+KEY = "sk-not-a-real-key-000"  # fits no provider's shape by length
+
+
+def operation(url: str, **changes: Any) -> Operation:
+    endpoint = {"api_base": url, "timeout": 5, **changes.pop("endpoint", {})}
+    retries = {"attempts": 3, "first_wait": 0, "longest_wait": 0.2, **changes.pop("retries", {})}
+    return Operation.model_validate({"endpoints": {"default": endpoint}, "retries": retries, **changes})
+
+
+def always(given: Answer | Fault) -> Ability:
+    return lambda request: given
+
+
+def asked(given: Ability | Answer | Fault, prefix: Prefix = HELLO, **changes: Any) -> tuple[Completion, Provider]:
+    """The completion that a provider of one ability gives; the provider with what it saw."""
+    parameters = changes.pop("parameters", {})
+    family = changes.pop("family", "openai")
+    model = Model(name="m", model=f"{family}/m", parameters=parameters)
+    with Provider({"m": given if callable(given) else always(given)}) as provider:
+        try:
+            with Client([model], operation(provider.url, **changes)) as client:
+                return client.complete(model, prefix), provider
+        except Exception as error:
+            error.add_note(str(provider.count()))
+            raise
+
+
+def requests_of(error: BaseException) -> int:
+    return int(error.__notes__[0])
+
+
+TRANSIENT = [
+    "payload_200",
+    "payload_200_code_401",
+    "payload_200_text",
+    "choice_error",
+    "rate_limit",
+    "server_500",
+    "server_502",
+    "server_503",
+    "overloaded_529",
+    "drop",
+    "cut",
+    "not_json",
+    "half_json",
+    "empty_body",
+    "json_list",
+    "json_null",
+    "no_choices",
+    "missing_choices",
+    "null_message",
+]
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("fault", TRANSIENT)
+def test_the_transport_s_failures_are_retried_and_then_technical(fault: str, family: str) -> None:
+    with pytest.raises(Technical) as raised:
+        asked(FAULTS[fault], family=family)
+    assert requests_of(raised.value) == 3, "no retry of the library's, none missing"
+    assert len(raised.value.attempts) == 2
+    assert "\n" not in raised.value.reason
+    assert len(raised.value.reason) <= 310
+
+
+@pytest.mark.parametrize("fault", ["hang", "trickle"])
+def test_a_time_out_is_technical_also_where_the_body_trickles_in(fault: str) -> None:
+    with pytest.raises(Technical) as raised:
+        asked(FAULTS[fault], endpoint={"timeout": 0.3}, retries={"attempts": 2 if fault == "hang" else 1})
+    assert requests_of(raised.value) == (2 if fault == "hang" else 1)
+
+
+@pytest.mark.parametrize("fault", TRANSIENT[:1] + TRANSIENT[4:6] + ["drop", "not_json"])
+def test_a_call_that_recovers_keeps_the_errors_before_it(fault: str) -> None:
+    completion, provider = asked(Failing(2, FAULTS[fault], always(Answer("well"))))
+    assert completion.response.content == "well"
+    assert len(completion.attempts) == 2
+    assert provider.count() == 3
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("fault", ["unauthorized", "no_credit", "forbidden", "unknown_model", "unknown_model_400"])
+def test_a_wrong_key_credit_or_model_stops_the_run_at_once(
+    fault: str, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
+    with pytest.raises(RunStopped, match=rf"'m', {family}/m: .*MY_OWN_VARIABLE") as raised:
+        asked(FAULTS[fault], family=family, endpoint={"api_key": "MY_OWN_VARIABLE"})
+    assert requests_of(raised.value) == 1
+    assert KEY not in str(raised.value)
+
+
+def test_an_exhausted_quota_stops_the_run_though_it_comes_as_429() -> None:
+    with pytest.raises(RunStopped, match="no credit"):
+        asked(FAULTS["quota_429"])
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("overflow")])
+def test_a_prefix_that_does_not_fit_is_an_overflow(fault: str, family: str) -> None:
+    completion, provider = asked(FAULTS[fault], family=family)
+    assert completion.response.stop is Stop.OVERFLOW
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        FAULTS["policy_400"],
+        FAULTS["azure_policy_400"],
+        FAULTS["moderation_403"],
+        Answer("par", finish="content_filter"),
+        Answer(None, message={"refusal": "I will not."}),
+    ],
+)
+def test_refusals_are_refusals_and_not_retried(given: Answer | Fault) -> None:
+    completion, provider = asked(given)
+    assert completion.response.stop is Stop.REFUSED
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize("fault", ["bad_request", "unprocessable"])
+def test_another_4xx_is_technical_without_a_retry(fault: str) -> None:
+    with pytest.raises(Technical) as raised:
+        asked(FAULTS[fault])
+    assert requests_of(raised.value) == 1
+
+
+def test_an_error_between_two_kinds_keeps_its_attempts() -> None:
+    with pytest.raises(Technical) as raised:
+        asked(Failing(1, FAULTS["server_500"], always(FAULTS["bad_request"])))
+    assert len(raised.value.attempts) == 1
+
+
+def test_an_answer_cut_off_at_max_tokens_is_taken_as_it_is() -> None:
+    completion, _ = asked(Answer("abc", finish="length"))
+    assert (completion.response.content, completion.response.stop) == ("abc", Stop.LENGTH)
+
+
+def test_an_empty_answer_is_the_model_s_own() -> None:
+    completion, provider = asked(Answer(None))
+    assert (completion.response.content, completion.response.stop, provider.count()) == ("", Stop.END, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"),
+        Answer("x", usage={"prompt_tokens": "many"}),
+        Answer([{"type": "text"}]),  # type: ignore[arg-type]
+        Answer("x", message={"tool_calls": "zzz"}),
+    ],
+)
+def test_an_envelope_that_nobody_can_read_is_technical(given: Answer | Fault) -> None:
+    with pytest.raises(Technical):
+        asked(given, retries={"attempts": 1})
+
+
+DEEP = '{"a": ' + "[" * 5000 + "]" * 5000 + "}"
+MALFORMED = {
+    "not JSON": "{a",
+    "not an object": "[1]",
+    "a bare number": "3",
+    "NaN": '{"a": NaN}',
+    "infinity": '{"a": Infinity}',
+    "a float beyond floats": '{"a": 1e999}',
+    "a huge integer": '{"a": ' + "9" * 5000 + "}",
+    "deep": DEEP,
+    "deep and cut": "[" * 5000,
+    "a surrogate": '{"a": "\\ud800"}',
+    "a surrogate key": '{"\\ud800": 1}',
+    "NUL": '{"a": "\\u0000"}',
+    "huge": '{"a": "' + "x" * 1_000_001 + '"}',
+}
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("arguments", MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_call_that_cannot_be_parsed_is_malformed_and_kept_as_text(arguments: str, family: str) -> None:
+    completion, provider = asked(Answer("so:", (("math_add", arguments),)), TOOLS, family=family)
+    response = completion.response
+    assert response.malformed
+    assert not response.tool_calls
+    assert response.content == f"so:\nmath.add({arguments})"
+    assert provider.count() == 1
+    assert TOOLS.respond(response).messages[-1] == {"role": "assistant", "content": response.content}
+
+
+@pytest.mark.parametrize("call", [(None, "{}"), ("", "{}"), ("f\ud800", "{}")], ids=["none", "empty", "surrogate"])
+def test_a_call_without_a_usable_name_is_malformed(call: tuple[Any, str]) -> None:
+    completion, _ = asked(Answer(None, (call,)), TOOLS)
+    assert completion.response.malformed
+    json.dumps(completion.response.to_json()).encode()
+    completion.response.content.encode()
+
+
+def test_a_call_of_a_kind_nobody_asked_for_is_malformed() -> None:
+    custom = {"tool_calls": [{"id": "1", "type": "custom", "custom": {"name": "f", "input": "xx"}}]}
+    completion, _ = asked(Answer(None, message=custom), TOOLS)
+    assert completion.response.malformed
+
+
+def test_hostile_text_can_be_stored() -> None:
+    completion, _ = asked(Answer("a\ud800b\0c"))
+    content = completion.response.content
+    assert content.encode()
+    assert "\0" not in content
+    assert (content[0], content[-1]) == ("a", "c")
+
+
+def test_names_with_dots_go_out_mapped_and_come_back_as_the_workload_s_own() -> None:
+    prefix = TOOLS.respond(asked(Answer(None, (("math_add", '{"a":1}'),)), TOOLS)[0].response)
+    prefix = prefix.extend([{"role": "tool", "tool_call_id": "call_1", "content": "1"}])
+    completion, provider = asked(Answer("done", (("math_add", ' {"a" : 2}'), ("other", "{}"))), prefix)
+    sent = provider.requests[0].body
+    assert sent["tools"][0]["function"]["name"] == "math_add"
+    call = sent["messages"][1]["tool_calls"][0]
+    assert (call["function"]["name"], call["id"]) == ("math_add", sent["messages"][2]["tool_call_id"])
+    assert completion.response.tool_calls == (ToolCall("math.add", '{"a": 2}'), ToolCall("other", "{}"))
+    assert completion.response.content == "done"
+
+
+def test_the_old_form_of_a_call_is_read_too() -> None:
+    completion, _ = asked(Answer(None, message={"function_call": {"name": "math_add", "arguments": '{"a":1}'}}), TOOLS)
+    assert completion.response.tool_calls == (ToolCall("math.add", '{"a": 1}'),)
+
+
+def test_usage_and_provider_fields() -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 5,
+        "total_tokens": 105,
+        "prompt_tokens_details": {"cached_tokens": 40},
+        "cache_creation_input_tokens": 7,
+    }
+    completion, _ = asked(Answer("x", usage=usage, message={"reasoning_content": "hm"}))
+    assert completion.response.usage == Usage(100, 40, 7, 5)
+    assert completion.response.extra["reasoning"] == "hm"
+    assert completion.response.extra["id"] == "chatcmpl-loopback"
+
+
+def test_samples_shift_the_seed() -> None:
+    model = Model(name="m", model="openai/m", parameters={"seed": 7})
+    with Provider({"m": always(Answer("x"))}) as provider, Client([model], operation(provider.url)) as client:
+        for sample in (0, 3):
+            client.complete(model, HELLO, sample=sample)
+        assert [seen.body["seed"] for seen in provider.requests] == [7, 10]
+
+
+def test_a_schema_for_a_plain_answer_is_sent_nested() -> None:
+    model = Model(name="m", model="openai/m")
+    schema = {"type": "object", "properties": {"tier": {"type": "string"}}}
+    with Provider({"m": always(Answer("{}"))}) as provider, Client([model], operation(provider.url)) as client:
+        client.complete(model, HELLO, response_schema=schema)
+        assert provider.requests[0].body["response_format"]["json_schema"]["schema"] == schema
+
+
+def test_a_parameter_that_the_provider_does_not_take_stops_the_run() -> None:
+    with pytest.raises(RunStopped, match=r"'m', anthropic/m: .*logit_bias") as raised:
+        asked(Answer("x"), family="anthropic", parameters={"logit_bias": {"1": 1}})
+    assert requests_of(raised.value) == 0
+
+
+def test_a_provider_that_litellm_does_not_know_stops_the_run() -> None:
+    with pytest.raises(RunStopped, match="does not know"):
+        asked(Answer("x"), family="no-such-provider")
+
+
+def test_a_key_goes_to_its_own_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    _, provider = asked(Answer("x"))
+    assert provider.requests[0].key == "none"
+    _, provider = asked(Answer("x"), endpoint={"api_key": "OPENAI_API_KEY"})
+    assert provider.requests[0].key == KEY
+
+
+def test_a_missing_key_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(RunStopped, match="NO_SUCH_KEY is not set"):
+        asked(Answer("x"), endpoint={"api_key": "NO_SUCH_KEY"})
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RunStopped, match="no key is set"):
+        asked(Answer("x"), endpoint={"api_base": None})
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_keys_are_taken_out_of_errors(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
+    monkeypatch.setenv("SOME_API_KEY", "another-secret")
+    fault = Fault(status, {"error": {"message": f"bad\x1b[31m {KEY} and another-secret\n" + "y" * 999}})
+    with pytest.raises((Technical, RunStopped)) as raised:
+        asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"})
+    texts = [str(raised.value), *getattr(raised.value, "attempts", ())]
+    for text in texts:
+        assert "[MY_OWN_VARIABLE]" in text
+        assert KEY not in text
+        assert "another-secret" not in text
+        assert text.isprintable()
+        assert len(text) < 450
+
+
+def test_no_more_calls_of_a_model_at_once_than_its_endpoint_allows() -> None:
+    model = Model(name="m", model="openai/m")
+    with Provider({"m": always(Answer("x"))}, latency=0.05) as provider:
+        with Client([model], operation(provider.url, endpoint={"concurrency": 2})) as client:
+            threads = [threading.Thread(target=client.complete, args=(model, HELLO)) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert provider.count() == 8
+        assert provider.most_at_once == {"m": 2}
+
+
+def test_a_provider_s_wait_holds_all_calls_of_the_model_and_is_bounded() -> None:
+    start = time.monotonic()
+    completion, _ = asked(Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 30})
+    assert 1.0 <= time.monotonic() - start < 5
+    assert completion.response.content == "x"
+    start = time.monotonic()
+    asked(Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 0.1})
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("header", ["60", "Wed, 21 Oct 2099 07:28:00 GMT"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+def test_a_wait_ends_when_the_run_is_asked_to_stop(family: str, header: str) -> None:
+    stop = threading.Event()
+    model = Model(name="m", model=f"{family}/m")
+    fault = Fault(429, {"error": {"message": "slow down"}}, {"retry-after": header})
+    with Provider({"m": always(fault)}) as provider:
+        with Client([model], operation(provider.url, retries={"longest_wait": 60}), stop) as client:
+            threading.Timer(0.5, stop.set).start()
+            start = time.monotonic()
+            with pytest.raises(Interrupted):
+                client.complete(model, HELLO)
+            assert 0.3 < time.monotonic() - start < 3, "it waited as it was told, and stopped when told"
+            with pytest.raises(Interrupted):
+                client.complete(model, HELLO)
+        assert provider.count() == 1
+
+
+def test_close_waits_for_what_is_under_way() -> None:
+    model = Model(name="m", model="openai/m")
+    got: list[Completion] = []
+    with Provider({"m": always(Answer("x", delay=0.4))}) as provider:
+        client = Client([model], operation(provider.url))
+        thread = threading.Thread(target=lambda: got.append(client.complete(model, HELLO)))
+        thread.start()
+        while not provider.count():
+            time.sleep(0.01)
+        client.close()
+        thread.join(1)
+        assert got
+        with pytest.raises(Interrupted):
+            client.complete(model, HELLO)
+
+
+def test_importing_the_builder_does_not_import_the_provider_library() -> None:
+    code = "import sys, builder.client, builder.local, builder.pool; print({'litellm', 'xllamacpp'} & set(sys.modules))"
+    root = Path(__file__).parent.parent
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert out.stdout.strip() == "set()"
+
+
+def test_a_provider_in_its_own_process_logs_every_request(tmp_path: Path) -> None:
+    model = Model(name="m", model="openai/echo")
+    log = tmp_path / "requests.jsonl"
+    with spawned("tests.provider:ECHO", log) as url, Client([model], operation(url)) as client:
+        assert client.complete(model, HELLO).response.content == "hi"
+    assert [name for name, _ in logged(log)] == ["echo"]
+
+
+def test_the_provider_tells_what_was_asked_twice() -> None:
+    abilities: Mapping[str, Ability] = {"m": always(Answer("x"))}
+    model = Model(name="m", model="openai/m")
+    with Provider(abilities) as provider, Client([model], operation(provider.url)) as client:
+        client.complete(model, HELLO)
+        assert provider.repeated() == []
+        client.complete(model, HELLO)
+        assert len(provider.repeated()) == 1
