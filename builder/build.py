@@ -119,7 +119,7 @@ class Build:
         """A harness that changed since the run was begun would label one run by two measures."""
         versions = {bench.harness.name: bench.harness.version for bench in self._benches}
         begun = self._ledger.meta("harness_versions")
-        if begun is None:
+        if not self._ledger.is_begun:
             self._ledger.set_meta("harness_versions", versions)
         elif begun != versions:
             raise BadInput(
@@ -134,20 +134,21 @@ class Build:
         Raises BadInput where an instance is selected twice.
         """
         self._ledger.reopen_blocked()
-        if self._ledger.meta("admitted") is None:
-            seen: set[tuple[str, str]] = set()
-            for index, bench in enumerate(self._benches):
-                instances = list(self._selected(index, bench))
-                for instance in instances:
-                    if instance.key in seen:
-                        place = f"protocol.workloads.{index}.source"
-                        raise BadInput(f"instance {instance.id!r} is selected twice", field=place)
-                    seen.add(instance.key)
-                self._ledger.admit((i.benchmark, i.id, i.dropped) for i in instances)
-            self._ledger.set_meta("admitted", len(seen))
+        if not self._ledger.is_begun:
+            self._ledger.admit((instance.benchmark, instance.id, instance.dropped) for instance in self._once_each())
         counts = self._ledger.counts()
         self.progress.total = sum(counts.values())
         self.progress.instances = self.progress.done_before = self.progress.total - counts.get(State.OPEN, 0)
+
+    def _once_each(self) -> Iterator[Instance]:
+        seen: set[tuple[str, str]] = set()
+        for index, bench in enumerate(self._benches):
+            for instance in self._selected(index, bench):
+                if instance.key in seen:
+                    place = f"protocol.workloads.{index}.source"
+                    raise BadInput(f"instance {instance.id!r} is selected twice", field=place)
+                seen.add(instance.key)
+                yield instance
 
     @staticmethod
     def _selected(index: int, bench: Bench) -> Iterator[Instance]:

@@ -71,8 +71,6 @@ class Model(Strict):
     """How it is given tools: natively, or as a JSON schema that its answer must follow."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Generation parameters (`temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort`, ...)."""
-    context: int | None = Field(None, ge=1)
-    """Tokens that fit into its context, prompt and answer together; None: the provider's own error decides."""
     price: Price = Price()
     weights: Weights | None = None
 

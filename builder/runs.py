@@ -75,16 +75,15 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def _begun(path: Path, ledger: Ledger, config: Config | None) -> RunFolder:
-    frozen = ledger.meta("protocol")
-    if frozen is None:
+    if not ledger.is_begun:
         if config is None:
             raise BadInput("the run was never begun: build it anew", file=path)
         _keep_inputs(path, config.protocol)
         ledger.set_meta("id", uuid.uuid4().hex)
         ledger.set_meta("operation", config.operation.model_dump(mode="json"))
-        # The protocol last: with it, the run has begun.
         ledger.set_meta("protocol", protocol_record(config.protocol))
         return RunFolder(path, ledger, config)
+    frozen = ledger.meta("protocol")
     if config is not None:
         differences = changes(frozen, protocol_record(config.protocol))
         if differences:

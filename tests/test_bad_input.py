@@ -247,6 +247,16 @@ def test_a_corrupt_hint_line_is_named(shop: Shop, provider: Start, line: str, wo
     refused(shop.build(config(provider().url, [[0]], protocol=given)), *words)
 
 
+def test_a_run_that_never_began_holds_nobody_to_its_config(shop: Shop, provider: Start) -> None:
+    url = provider().url
+    wrong = config(url, [[0]])
+    with_one_instance_twice(wrong)
+    refused(shop.build(wrong), "twice")
+    refused(shop.resume(), "never begun")
+    assert shop.build(config(url, [[0, 1]])).code == 0
+    assert shop.labels() == [["low", "mid"]]
+
+
 def test_a_run_folder_of_another_config_is_refused_with_the_difference_and_left_as_it_is(
     shop: Shop, provider: Start
 ) -> None:

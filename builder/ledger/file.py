@@ -102,7 +102,7 @@ class Ledger:
 
     # What the run is
 
-    def meta(self, key: str) -> Any | None:
+    def meta(self, key: str) -> Any:
         """A JSON value kept under a name; None where there is none."""
         found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
         return json.loads(found[0][0]) if found else None
@@ -113,11 +113,17 @@ class Ledger:
 
     # Instances
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the run's instances have been admitted; until then nothing of it is frozen."""
+        return self.meta("begun") is not None
+
     def admit(self, instances: Iterable[tuple[str, str, str | None]]) -> None:
-        """Register (benchmark, instance id, drop reason) in order. Those already there stay as they are."""
+        """Register (benchmark, instance id, drop reason) in order: all of them or, where one raises, none."""
         with self._transaction() as db:
+            db.execute("INSERT INTO meta VALUES ('begun', 'true')")
             db.executemany(
-                "INSERT OR IGNORE INTO instances (benchmark, instance_id, state, reason) VALUES (?, ?, ?, ?)",
+                "INSERT INTO instances (benchmark, instance_id, state, reason) VALUES (?, ?, ?, ?)",
                 (
                     (benchmark, name, State.DROPPED if dropped else State.OPEN, dropped or "")
                     for benchmark, name, dropped in instances
