@@ -158,6 +158,10 @@ class Ledger:
         """Instances by state."""
         return {State(state): n for state, n in self._read("SELECT state, count(*) FROM instances GROUP BY state")}
 
+    def locked_steps(self) -> int:
+        """Steps of finished instances."""
+        return int(self._read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
+
     def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
         """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
         text = json.dumps([[lock.tier, lock.model] for lock in locks])
