@@ -145,6 +145,16 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
+def exact_json(value: Any) -> str:
+    """JSON text that keeps the order of keys: what a model is shown, where a schema's order of fields is part of it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def exact_digest(value: Any) -> str:
+    """SHA-256 of the exact JSON of `value`, in hex."""
+    return hashlib.sha256(exact_json(value).encode()).hexdigest()
+
+
 def _masked(value: Any, mask: Mask) -> Any:
     if isinstance(value, str):
         return mask(value)
@@ -192,7 +202,7 @@ class Prefix:
     def start(cls, messages: Iterable[Message], tools: Iterable[Tool] = (), mask: Mask | None = None) -> Prefix:
         """The prefix of a first step. `mask` is the workload's; None where nothing is volatile."""
         tools = tuple(tools)
-        empty = cls((), tools, (), 0, mask, digest(tools) if tools else "", "", "")
+        empty = cls((), tools, (), 0, mask, exact_digest(tools) if tools else "", "", "")
         return empty.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> Prefix:
@@ -201,9 +211,9 @@ class Prefix:
         exact, canonical = self._exact_chain, self._canonical_chain
         for raw in messages:
             message = _cleaned({key: raw[key] for key in MESSAGE_FIELDS if raw.get(key) is not None})
-            link = masked_link = digest(message)
+            link = masked_link = exact_digest(message)
             if self.mask is not None:
-                masked_link = digest(_masked(message, self.mask))
+                masked_link = exact_digest(_masked(message, self.mask))
             exact, canonical = _chain(exact, link), _chain(canonical, masked_link)
             calls += len(message.get("tool_calls", ()))
             added.append(message)
@@ -229,7 +239,7 @@ class Prefix:
     def with_tools(self, tools: Iterable[Tool]) -> Prefix:
         """This prefix with other tool definitions, for workloads whose tools change on the way."""
         tools = tuple(tools)
-        return replace(self, tools=tools, _tools_digest=digest(tools) if tools else "")
+        return replace(self, tools=tools, _tools_digest=exact_digest(tools) if tools else "")
 
     @property
     def exact(self) -> str:

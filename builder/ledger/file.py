@@ -36,7 +36,8 @@ from builder.records import (
     Usage,
     Verdict,
     canonical_json,
-    digest,
+    exact_digest,
+    exact_json,
 )
 
 FILE_NAME = "ledger.sqlite"
@@ -270,7 +271,7 @@ class Ledger:
             self._text_id(link, message)
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
-        tools = self._text_id(digest(prefix.tools), prefix.tools) if prefix.tools else None
+        tools = self._text_id(exact_digest(prefix.tools), prefix.tools) if prefix.tools else None
         response = canonical_json(step.response.to_json())
         return step.model, kept, json.dumps(added), tools, response
 
@@ -280,7 +281,7 @@ class Ledger:
         if known is not None:
             return known
         key = bytes.fromhex(link)
-        self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, canonical_json(value)))
+        self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
         (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
         if len(self._known) >= 50_000:
             self._known.clear()
