@@ -1,7 +1,8 @@
 """A JSON schema in place of native tools, for models that are decoded under a grammar.
 
-A response is one call, `{"function": NAME, "arguments": {...}}`, or a list of several. Words are a call too, of one
-more function: small models choose well among functions and badly between calling and talking.
+A response is one call, `{"function": NAME, "arguments": {...}}`. Words are a call too, of one more function: small
+models choose well among functions and badly between calling and talking. Several calls take several steps: offered a
+list, small models repeat themselves until they are cut off, and made none of the ten lists that were wanted.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ from builder.records import Message, Prefix, Tool, ToolCall
 
 _LONGEST_REPLY = 300
 """Characters of an answer in words: unbounded text runs on until the response is cut off."""
-_MOST_CALLS = 6
 
 _GUIDE = """Functions:
 {functions}
 {{"name": "{reply}", "description": "Answer in words, when no other function fits or the task is done.", \
 "parameters": {{"text": "string"}}}}
-Answer with one line of JSON: {{"function": NAME, "arguments": {{...}}}}. \
-Take the values of arguments from what the user says."""
+Answer with one line of JSON: {{"function": NAME, "arguments": {{...}}}}."""
 
 
 def rendered(prefix: Prefix) -> Request:
@@ -45,15 +44,17 @@ def rendered(prefix: Prefix) -> Request:
 
 
 def response_schema(prefix: Prefix) -> dict[str, Any]:
-    """The schema of a response: a call, words, or a list of calls."""
+    """The schema of a response: a call of one of the functions, or words."""
     calls = [_call(tool["function"]["name"], _arguments(tool)) for tool in prefix.tools]
     words = _call(reply_name(prefix), _closed(text={"type": "string", "maxLength": _LONGEST_REPLY}))
-    several = {"type": "array", "items": {"anyOf": calls}, "minItems": 2, "maxItems": _MOST_CALLS}
-    return {"anyOf": [*calls, words, several]}
+    return {"anyOf": [*calls, words]}
 
 
 def parsed(prefix: Prefix, raw: Raw) -> Parsed:
-    """The answer in canonical form; anything that does not follow the schema's outline is malformed."""
+    """The answer in canonical form; anything that does not follow the schema's outline is malformed.
+
+    A list of calls is read too: the history shows one where another model made several.
+    """
     if not prefix.tools or not (raw.content.strip() or raw.calls):
         return Parsed(plain_text(raw.content))
     reply = reply_name(prefix)
@@ -130,7 +131,7 @@ def _turns(prefix: Prefix, reply: str) -> Iterable[tuple[str, str]]:
 
 
 def _answer(message: Message, reply: str) -> str:
-    """An assistant's message in the form that `response_schema` asks for."""
+    """An assistant's message in the form that `response_schema` asks for; several calls are a list."""
     answers = [
         f'{{"function": {json.dumps(call["function"]["name"], ensure_ascii=False)}, '
         f'"arguments": {call["function"]["arguments"]}}}'
