@@ -21,7 +21,7 @@ from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Pool
 from builder.records import Lock, Trajectory, Usage, digest
-from builder.runs import RunFolder, protocol_record
+from builder.runs import RunFolder
 from builder.seeds import REFERENCE
 
 ROWS, EVIDENCE, QUEUE = "question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl"
@@ -266,8 +266,8 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
         },
         "harnesses": run.ledger.meta("harness_versions"),
         "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
-        "protocol_digest": digest(protocol_record(protocol)),
-        "protocol": protocol_record(protocol),
+        "protocol_digest": digest(run.ledger.meta("protocol")),
+        "protocol": run.ledger.meta("protocol"),
         "seeds": {
             "sources": sources,
             "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},

@@ -14,7 +14,7 @@ import pytest
 
 from tests import workshop
 from tests.conftest import Shop, started, stepdown
-from tests.provider import Provider, spawned
+from tests.provider import FAULTS, Failing, Provider, spawned
 
 NEEDS = [[0, 1, 2, 0], [2, 0, 1], [1, 1], [0, 0, 0, 0, 2], [2, 2], [0, 1, 0]]
 
@@ -114,6 +114,17 @@ def test_a_second_process_on_one_run_is_refused(shop: Shop, tmp_path: Path) -> N
         finally:
             process.kill()
             process.communicate()
+
+
+def test_what_a_config_wrote_first_comes_first_after_a_resume(shop: Shop) -> None:
+    """The order of keys is kept: of a model's parameters, of a source."""
+    with Provider({**workshop.ABILITIES, "hand": Failing(1, FAULTS["unauthorized"], workshop.apprentice(1))}) as one:
+        settings = workshop.config(one.url, [[1]])
+        settings["protocol"]["pool"]["tiers"][0]["models"][0]["parameters"] = {"top_p": 1.0, "max_tokens": 9}
+        assert shop.build(settings).code == 2
+        assert shop.resume().code == 0
+    (model,) = shop.manifest()["protocol"]["pool"]["tiers"][0]["models"]
+    assert list(model["parameters"]) == ["top_p", "max_tokens"]
 
 
 def test_a_finished_run_resumes_without_a_call(shop: Shop, undisturbed: tuple[dict[str, bytes], int]) -> None:

@@ -35,7 +35,6 @@ from builder.records import (
     Trial,
     Usage,
     Verdict,
-    canonical_json,
     exact_digest,
     exact_json,
 )
@@ -109,8 +108,9 @@ class Ledger:
         return json.loads(found[0][0]) if found else None
 
     def set_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value, its order of keys included: a source's order may be the order of its instances."""
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
 
     # Instances
 
@@ -272,7 +272,7 @@ class Ledger:
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
         tools = self._text_id(exact_digest(prefix.tools), prefix.tools) if prefix.tools else None
-        response = canonical_json(step.response.to_json())
+        response = exact_json(step.response.to_json())
         return step.model, kept, json.dumps(added), tools, response
 
     def _text_id(self, link: str, value: Any) -> int:
