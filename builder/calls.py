@@ -81,7 +81,8 @@ class Calls:
             return completion.response
         name = model.model.removeprefix(WORKLOAD)
         harness = self._harness
-        answer = harness.answer(name, self._instance, question.prefix) if isinstance(harness, Answers) else None
+        asked = (name, self._instance, question.prefix, question.sample)
+        answer = harness.answer(*asked) if isinstance(harness, Answers) else None
         if answer is None:
             raise NoAnswer(f"the workload has no {name} answer for this instance")
         response: Response = answer
