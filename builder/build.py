@@ -23,7 +23,7 @@ from builder.validation import changes
 from builder.workers import Threads
 from harnesses.base import Harness
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL"}
+BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 
