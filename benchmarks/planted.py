@@ -12,7 +12,6 @@ beat: all calls spread evenly over the workers, or the longest instance alone.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sqlite3
 import subprocess
@@ -27,9 +26,12 @@ from typing import Any
 
 from builder import release, runs
 from builder.build import Build
-from builder.cache import DiskStore
+from builder.cache import Cache, DiskStore, Question
 from builder.config import Config
+from builder.pool import Model
+from builder.records import Sample
 from builder.validation import validated
+from harnesses.planted import Planted
 from harnesses.planted.setup import planted_config
 
 MIB = 1 << 20
@@ -134,17 +136,23 @@ def _resume_seconds(run: Path) -> float:
 
 
 def _bare_cache_calls_per_s(folder: Path, calls: int) -> float:
-    """Look-up and store of so many entries like those of a run."""
+    """Look-up and store of so many questions like those of a run, by the response cache alone."""
+    cache = Cache(DiskStore(folder), run="0" * 32)
+    harness = Planted()
+    instance = next(harness.instances({"instances": 1, "steps": 10}))
+    model = Model(name="0-0", model="workload/0-0")
+    with harness.open(instance) as episode:
+        prefix = episode.prefix()
+    response = harness.answer("0-0", instance, prefix, Sample())
+    assert response is not None
     count = min(calls, BARE_ENTRIES)
-    keys = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
-    store = DiskStore(folder)
     began = time.perf_counter()
-    for key in keys:
-        store.get(key)
-        response = {"content": f"0-0 makes 1 {key[:16]}", "usage": [240, 0, 0, 10]}
-        store.put(key, {"prefix": key, "run": key[:32], "response": response})
+    for step in range(count):
+        question = Question(harness.name, harness.version, instance.id, step, model, prefix, Sample())
+        if cache.get(question) is None:
+            cache.put(question, response)
     took = time.perf_counter() - began
-    store.close()
+    cache.close()
     return count / took
 
 

@@ -36,7 +36,6 @@ from builder.records import (
     Usage,
     Verdict,
     canonical_json,
-    digest,
 )
 
 FILE_NAME = "ledger.sqlite"
@@ -251,12 +250,11 @@ class Ledger:
             )
             trial_id = int(cursor.lastrowid or 0)
             self._add_calls(db, instance, purpose, receipt)
+            rows = []
             for number in range(first, last + 1):
                 previous = outcome.trajectory[number - 2].prefix if number > 1 else None
-                db.execute(
-                    "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)),
-                )
+                rows.append((trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)))
+            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return trial_id
 
     def _step_row(self, step: Step, previous: Prefix | None) -> tuple[str, int, str, int | None, str]:
@@ -266,22 +264,27 @@ class Ledger:
             self._text_id(link, message)
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
-        tools = self._text_id(digest(prefix.tools), prefix.tools) if prefix.tools else None
+        tools = self._text_id(prefix.tools_digest, prefix.tools) if prefix.tools else None
         response = canonical_json(step.response.to_json())
         return step.model, kept, json.dumps(added), tools, response
 
     def _text_id(self, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
-        known = self._known.get(link)
-        if known is not None:
-            return known
+        found = self._known.get(link)
+        if found is not None:
+            return found
         key = bytes.fromhex(link)
-        self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, canonical_json(value)))
-        (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
+        cursor = self._db.execute(
+            "INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, canonical_json(value))
+        )
+        if cursor.rowcount == 1:
+            found = int(cursor.lastrowid or 0)
+        else:
+            (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
         if len(self._known) >= 50_000:
             self._known.clear()
-        self._known[link] = int(found)
-        return int(found)
+        self._known[link] = found
+        return found
 
     def trials(self, instance: int) -> list[TrialRecord]:
         """Every trial of an instance, in the order of execution."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from builder.records import Message, Prefix, Response, Verdict
 from harnesses.planted.models import Made, read
@@ -64,14 +64,14 @@ class PlantedEpisode:
     def advance(self, response: Response) -> bool:
         state, made = self._state, read(response)
         done = range(state.step, state.step + (made.steps if made else 1))
-        state = replace(state, prefix=state.prefix.respond(response), step=done.stop)
+        downgraded = state.downgraded
         if made is not None and made.tier < STRONG:
-            state = replace(state, downgraded=state.downgraded | set(done))
-        state = replace(state, lost=state.lost or self._wrong(made, done, state.downgraded))
-        going = state.step <= len(self._tiers)
+            downgraded = downgraded.union(done)
+        prefix = state.prefix.respond(response)
+        going = done.stop <= len(self._tiers)
         if going:
-            state = replace(state, prefix=state.prefix.extend([self._order(state.step)]))
-        self._state = state
+            prefix = prefix.extend([self._order(done.stop)])
+        self._state = State(prefix, done.stop, downgraded, state.lost or self._wrong(made, done, downgraded))
         return going
 
     def _wrong(self, made: Made | None, done: range, downgraded: frozenset[int]) -> str:
