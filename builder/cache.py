@@ -111,6 +111,9 @@ class DiskStore:
                 cull_limit=0,
                 statistics=False,
                 timeout=60,
+                # Every thread has a connection of its own: what each may hold in memory counts as often.
+                sqlite_cache_size=2000,
+                sqlite_mmap_size=0,
             )
         except _UNUSABLE as error:
             raise self._unusable(error) from error
