@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class Ledger:
         self._path = folder / FILE_NAME
         self._lock = threading.RLock()
         self._known: dict[str, int] = {}
+        self._may_be_released = False
         with self._usable():
             address = f"{self._path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
@@ -71,6 +72,7 @@ class Ledger:
                 raise BadInput(
                     f"the ledger has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self._path
                 )
+        self._may_be_released = True
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -84,12 +86,15 @@ class Ledger:
         with self._lock, self._usable():
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                if self._may_be_released:
+                    self._db.execute("DELETE FROM meta WHERE key = 'released'")
                 yield self._db
             except BaseException:
                 self._known.clear()  # ids of what the rollback takes back
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+            self._may_be_released = False
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock, self._usable():
@@ -107,8 +112,22 @@ class Ledger:
         return json.loads(found[0][0]) if found else None
 
     def set_meta(self, key: str, value: Any) -> None:
+        if self.meta(key) == value:
+            return
         with self._transaction() as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+
+    @property
+    def released(self) -> dict[str, str] | None:
+        """The digests of the files that say what stands here, by name; None once anything has changed since."""
+        found: dict[str, str] | None = self.meta("released")
+        return found
+
+    def set_released(self, digests: Mapping[str, str]) -> None:
+        """The files of these digests say what stands here. The next transaction of any kind takes it back."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO meta VALUES ('released', ?)", (canonical_json(digests),))
+        self._may_be_released = True
 
     # Instances
 
@@ -189,6 +208,8 @@ class Ledger:
 
     def reopen_blocked(self) -> int:
         """Blocked instances are open again. How many."""
+        if not self.counts().get(State.BLOCKED, 0):
+            return 0
         with self._transaction() as db:
             return db.execute(
                 "UPDATE instances SET state = ?, reason = '' WHERE state = ?", (State.OPEN.value, State.BLOCKED.value)
