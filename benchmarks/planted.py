@@ -3,7 +3,7 @@
     python -m benchmarks.planted                                        all cases
     python -m benchmarks.planted --instances 200 --steps 10 [--early-verdicts] [--workers W] [--latency S]
 
-One JSON line per case. Seeds are not counted as calls. `resume_s` is the whole command on the finished run.
+One JSON line per case. Seeds are given. `resume_s` is the whole command on the finished run.
 `bare_cache_labels_per_s` is what the response cache alone sustains at this number of calls: entries like the run's,
 each looked up, then stored, by one thread. With latency, `of_bound` compares the time taken with what no schedule can
 beat: all calls spread evenly over the workers, or the longest instance alone.
@@ -28,12 +28,11 @@ from typing import Any
 from builder import release, runs
 from builder.build import Build
 from builder.cache import Cache, DiskStore, Question
-from builder.config import Config
+from builder.config import Config, load
 from builder.pool import Model
 from builder.records import Sample
-from builder.validation import validated
 from harnesses.planted import Planted
-from harnesses.planted.setup import planted_config
+from harnesses.planted.setup import planted_config, planted_seeds
 
 MIB = 1 << 20
 BARE_ENTRIES = 20_000
@@ -59,10 +58,14 @@ class Case:
             elif value is not False:
                 yield from (option, str(value))
 
-    def config(self) -> Config:
+    def config(self, folder: Path) -> Config:
+        """The run's config. It and the seeds, which are given, are written into a folder."""
         options = {"early_verdicts": self.early_verdicts, "latency": self.latency}
         source = {"instances": self.instances, "steps": self.steps}
-        return validated(Config, planted_config(source, options, operation={"workers": self.workers}))
+        seeds, file = folder / "seeds.jsonl", folder / "config.yaml"
+        seeds.write_text("".join(json.dumps(line) + "\n" for line in planted_seeds(source)))
+        file.write_text(json.dumps(planted_config(source, options, operation={"workers": self.workers}, seeds=seeds)))
+        return load(file)
 
 
 CASES = (
@@ -81,12 +84,12 @@ CASES = (
 
 def measured(case: Case, folder: Path) -> dict[str, Any]:
     """Build the case's run in a folder, and what that came to."""
-    run = folder / "run"
+    run, config = folder / "run", case.config(folder)
     # Before and after, so that what else the machine does weighs on both alike.
     bare = [_bare_cache_calls_per_s(folder / "before")]
     _forget_peak()
     began = time.perf_counter()
-    with runs.opened(run, case.config()) as opened:
+    with runs.opened(run, config) as opened:
         work = Build(opened, threading.Event())
         work.admit()
         work.execute()
@@ -95,19 +98,18 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     took = time.perf_counter() - began
     peak = _peak_bytes()
     bare.append(_bare_cache_calls_per_s(folder / "after"))
-    trials, seed_calls, longest = _from_ledger(run)
-    calls = made - seed_calls
+    trials, longest = _from_ledger(run)
     figures = {
         **asdict(case),
         "labels": labels,
         "trials": trials,
-        "model_calls": calls,
-        "calls_per_label": round(calls / labels, 2),
+        "model_calls": made,
+        "calls_per_label": round(made / labels, 2),
         "labels_per_s": round(labels / took, 1),
         "peak_mib": round(peak / MIB, 1),
         "files_mib": round(sum(f.stat().st_size for f in run.rglob("*") if f.is_file()) / MIB, 1),
         "resume_s": round(_resume_seconds(run), 2),
-        "bare_cache_labels_per_s": round(statistics.mean(bare) * labels / calls, 1),
+        "bare_cache_labels_per_s": round(statistics.mean(bare) * labels / made, 1),
     }
     if case.latency:
         bound = max(made / case.workers, longest) * case.latency
@@ -126,16 +128,15 @@ def _peak_bytes() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def _from_ledger(run: Path) -> tuple[int, int, int]:
-    """Search trials, calls for seeds, and all calls of the instance with most of them."""
+def _from_ledger(run: Path) -> tuple[int, int]:
+    """Search trials, and the calls of the instance with most of them."""
     db = sqlite3.connect(run / "ledger.sqlite")
     try:
         (trials,) = db.execute("SELECT count(*) FROM trials WHERE purpose = 'search'").fetchone()
-        (seeds,) = db.execute("SELECT count(*) FROM calls WHERE purpose = 'seed'").fetchone()
         (longest,) = db.execute("SELECT max(n) FROM (SELECT count(*) n FROM calls GROUP BY instance)").fetchone()
     finally:
         db.close()
-    return trials, seeds, longest
+    return trials, longest
 
 
 def _resume_seconds(run: Path) -> float:
