@@ -21,7 +21,7 @@ from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Pool
 from builder.records import Lock, Trajectory, Usage, digest
-from builder.runs import RunFolder, protocol_record
+from builder.runs import RunFolder
 from builder.seeds import REFERENCE
 
 ROWS, EVIDENCE, QUEUE = "question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl"
@@ -287,6 +287,8 @@ def _price(pool: Pool, model: str, usage: Usage) -> float:
 
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
+    # As it was frozen: on a resume the config names the run's own copies of its files.
+    frozen = run.ledger.meta("protocol")
     sources = {name: [w.seeds.source for w in protocol.workloads] for name in summary.seed_models}
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
@@ -300,8 +302,8 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
         },
         "harnesses": run.ledger.meta("harness_versions"),
         "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
-        "protocol_digest": digest(protocol_record(protocol)),
-        "protocol": protocol_record(protocol),
+        "protocol_digest": digest(frozen),
+        "protocol": frozen,
         "seeds": {
             "sources": sources,
             "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},
