@@ -324,6 +324,20 @@ def test_a_pair_of_downgrades_that_fails_only_together_keeps_the_later_step_up(t
     assert run.labels() == [[0, 0, 3]]
 
 
+@pytest.mark.parametrize(
+    ("rule", "models", "limits"),
+    [("non_increasing", ["0-0", "0-0"], [3, 2]), ("same", ["0-1", "0-0", "0-0"], [3, 3, 3, 3])],
+)
+def test_a_shorter_continuation_tightens_the_limit_or_is_not_accepted_as_the_rule_says(
+    tmp_path: Path, rule: str, models: list[str], limits: list[int]
+) -> None:
+    """The first model makes steps 1 and 2 at once."""
+    run = Bench(tmp_path)
+    assert run.build(run.write([[0, 0, 0]], {"shorter": {"0-0": [1]}}, {"step_rule": rule}))
+    answer = run.found()[1]
+    assert (answer.models, [trial.limit for trial in answer.tried]) == (models, limits)
+
+
 def test_a_trial_that_would_outlast_the_current_trajectory_is_stopped_and_incomplete(tmp_path: Path) -> None:
     """The strong model makes steps 1 and 2 at once; nobody below it can, so each takes a call too many."""
     run = Bench(tmp_path)
