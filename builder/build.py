@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from builder.cache import Cache, DiskStore
 from builder.client import Client
@@ -74,6 +76,8 @@ def harness_of(workload: Workload, field: str) -> Harness:
     if not name:
         known = ", ".join(sorted(BUILT_IN))
         raise BadInput(f"no such workload {workload.harness!r}: {known}, or `module:Class` of your own", field=field)
+    if workload.harness not in BUILT_IN and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # a workload of one's own may lie in the folder one works in
     try:
         made: Harness = getattr(importlib.import_module(module), name)(**workload.options)
     except ImportError as error:
@@ -138,6 +142,7 @@ class Build:
             self._ledger.admit((instance.benchmark, instance.id, instance.dropped) for instance in self._once_each())
         counts = self._ledger.counts()
         self.progress.total = sum(counts.values())
+        self.progress.steps = self._ledger.locked_steps()
         self.progress.instances = self.progress.done_before = self.progress.total - counts.get(State.OPEN, 0)
 
     def _once_each(self) -> Iterator[Instance]:

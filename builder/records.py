@@ -135,6 +135,7 @@ def clean_text(text: str) -> str:
     return text
 
 
+_EXACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -146,6 +147,16 @@ def canonical_json(value: Any) -> str:
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON of `value`, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def exact_json(value: Any) -> str:
+    """JSON text that keeps the order of keys: what a model is shown, where a schema's order of fields is part of it."""
+    return _EXACT.encode(value)
+
+
+def exact_digest(value: Any) -> str:
+    """SHA-256 of the exact JSON of `value`, in hex."""
+    return hashlib.sha256(exact_json(value).encode()).hexdigest()
 
 
 def _masked(value: Any, mask: Mask) -> Any:
@@ -196,7 +207,7 @@ class Prefix:
     def start(cls, messages: Iterable[Message], tools: Iterable[Tool] = (), mask: Mask | None = None) -> Prefix:
         """The prefix of a first step. `mask` is the workload's; None where nothing is volatile."""
         tools = tuple(tools)
-        empty = cls((), tools, (), 0, mask, digest(tools) if tools else "", "", "")
+        empty = cls((), tools, (), 0, mask, exact_digest(tools) if tools else "", "", "")
         return empty.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> Prefix:
@@ -205,9 +216,9 @@ class Prefix:
         exact, canonical = self._exact_chain, self._canonical_chain
         for raw in messages:
             message = {key: _cleaned(value) for key in MESSAGE_FIELDS if (value := raw.get(key)) is not None}
-            link = digest(message)
+            link = exact_digest(message)
             exact = _chain(exact, link)
-            canonical = exact if self.mask is None else _chain(canonical, digest(_masked(message, self.mask)))
+            canonical = exact if self.mask is None else _chain(canonical, exact_digest(_masked(message, self.mask)))
             calls += len(message.get("tool_calls", ()))
             added.append(message)
             digests.append(link)
@@ -234,7 +245,7 @@ class Prefix:
     def with_tools(self, tools: Iterable[Tool]) -> Prefix:
         """This prefix with other tool definitions, for workloads whose tools change on the way."""
         tools = tuple(tools)
-        return replace(self, tools=tools, tools_digest=digest(tools) if tools else "")
+        return replace(self, tools=tools, tools_digest=exact_digest(tools) if tools else "")
 
     @property
     def exact(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from builder.cli import main
 from tests import workshop
 from tests.provider import Provider
 
+ROOT = Path(__file__).parent.parent
 REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())
 """Marks whose tests must run here: what they need being absent is then a failure, not a reason to skip."""
 
@@ -101,6 +104,17 @@ def stepdown(*arguments: str) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Result(result.exit_code, result.stdout, result.stderr)
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "builder.cli", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from builder.config import Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.pool import Model
 from builder.records import Prefix, Stop, ToolCall, Usage
-from tests.provider import FAULTS, Ability, Answer, Failing, Fault, Provider, logged, spawned
+from tests.provider import FAULTS, Ability, Answer, Failing, Fault, Provider, error, logged, spawned
 
 ADD = {
     "type": "function",
@@ -156,6 +156,12 @@ def test_another_4xx_is_technical_without_a_retry(fault: str) -> None:
     with pytest.raises(Technical) as raised:
         asked(FAULTS[fault])
     assert requests_of(raised.value) == 1
+
+
+def test_messages_that_a_server_rejects_reworded_too_are_technical_without_a_retry() -> None:
+    with pytest.raises(Technical, match="order of the messages") as raised:
+        asked(error(400, "Conversation roles must alternate user/assistant/user"))
+    assert requests_of(raised.value) == 2, "the second is LiteLLM's, with blank messages between"
 
 
 def test_an_error_between_two_kinds_keeps_its_attempts() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,23 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests import workshop
-from tests.conftest import Shop, stepdown
+from tests.conftest import Shop, started, stepdown
 from tests.provider import Provider, spawned
 
 NEEDS = [[0, 1, 2, 0], [2, 0, 1], [1, 1], [0, 0, 0, 0, 2], [2, 2], [0, 1, 0]]
-ROOT = Path(__file__).parent.parent
-
-
-def started(*arguments: str) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "builder.cli", *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-    )
 
 
 def asked(log: Path) -> Counter[tuple[str, str]]:

@@ -28,7 +28,10 @@ from builder.records import (
     Verdict,
 )
 
-TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"type": "object", "properties": {"z": {}, "a": {}}}},
+}
 SEED = Trial(0, 1, "strong", None, Sample("seed"))
 
 
@@ -51,7 +54,8 @@ def played(said: list[str], start: Trajectory = (), keep: int = 0) -> Trajectory
 
 
 def seen(trajectory: Trajectory) -> list[Any]:
-    return [(s.prefix.exact, s.prefix.messages, s.prefix.tools, s.response, s.model) for s in trajectory]
+    """All there is to a trajectory, its order of keys included: a model is shown them in this order."""
+    return [(s.prefix.exact, repr(s.prefix.messages), repr(s.prefix.tools), s.response, s.model) for s in trajectory]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,141 +1,150 @@
-"""A JSON schema in place of native tools, for models that are decoded under a grammar."""
+"""A JSON schema in place of native tools, for models that are decoded under a grammar.
+
+A response is one call, `{"function": NAME, "arguments": {...}}`. Words are a call too, of one more function: small
+models choose well among functions and badly between calling and talking. Several calls take several steps: offered a
+list, small models repeat themselves until they are cut off, and made none of the ten lists that were wanted.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from builder.actions.bounded import bounded
 from builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, read_json, tool_call
-from builder.records import Message, Prefix, Tool
+from builder.actions.listing import listing
+from builder.records import Message, Prefix, Tool, ToolCall
 
-_LONGEST_TEXT = 120
-"""Characters of one string argument: an unbounded string runs on until the answer is cut off."""
-_LONGEST_MESSAGE = 400
-_MOST_ITEMS = 8
-_MOST_CALLS = 8
-_DEEPEST = 5
+_LONGEST_REPLY = 300
+"""Characters of an answer in words: unbounded text runs on until the response is cut off."""
 
-_GUIDE = "placeholder {functions}"  # replaced below
+_GUIDE = """Functions:
+{functions}
+{{"name": "{reply}", "description": "Answer in words, when no other function fits or the task is done.", \
+"parameters": {{"text": "string"}}}}
+Answer with one line of JSON: {{"function": NAME, "arguments": {{...}}}}."""
 
 
 def rendered(prefix: Prefix) -> Request:
-    """The prefix as plain chat: functions in the system message, calls and results as text."""
+    """The prefix as plain chat: functions in the system message, calls and results as text.
+
+    Neighbours of one role are merged, since some chat templates insist that roles alternate.
+    """
+    reply = reply_name(prefix)
     if not prefix.tools:
-        return Request(_plain(prefix, ""))
-    guide = _GUIDE.format(functions="\n".join(_listed(tool) for tool in prefix.tools))
-    schema = answer_schema(prefix)
+        return Request(_chat(prefix, reply, guide=""))
+    functions = [tool["function"] for tool in prefix.tools]
+    guide = _GUIDE.format(functions=listing(functions), reply=reply)
+    schema = {"name": "response", "schema": response_schema(prefix)}
     return Request(
-        _plain(prefix, guide),
-        response_format={"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+        _chat(prefix, reply, guide),
+        response_format={"type": "json_schema", "json_schema": schema},
     )
 
 
-def answer_schema(prefix: Prefix) -> dict[str, Any]:
-    calls = [
-        {
-            "type": "object",
-            "properties": {
-                "name": {"const": tool["function"]["name"]},
-                "arguments": _bounded(tool["function"].get("parameters") or {"type": "object"}),
-            },
-            "required": ["name", "arguments"],
-            "additionalProperties": False,
-        }
-        for tool in prefix.tools
-    ]
-    return {
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {
-                    "calls": {"type": "array", "items": {"anyOf": calls}, "minItems": 1, "maxItems": _MOST_CALLS}
-                },
-                "required": ["calls"],
-                "additionalProperties": False,
-            },
-            {
-                "type": "object",
-                "properties": {"message": {"type": "string", "maxLength": _LONGEST_MESSAGE}},
-                "required": ["message"],
-                "additionalProperties": False,
-            },
-        ]
-    }
+def response_schema(prefix: Prefix) -> dict[str, Any]:
+    """The schema of a response: a call of one of the functions, or words."""
+    calls = [_call(tool["function"]["name"], _arguments(tool)) for tool in prefix.tools]
+    words = _call(reply_name(prefix), _closed(text={"type": "string", "maxLength": _LONGEST_REPLY}))
+    return {"anyOf": [*calls, words]}
 
 
 def parsed(prefix: Prefix, raw: Raw) -> Parsed:
-    if not prefix.tools:
+    """The answer in canonical form; anything that does not follow the schema's outline is malformed.
+
+    A list of calls is read too: the history shows one where another model made several.
+    """
+    if not prefix.tools or not (raw.content.strip() or raw.calls):
         return Parsed(plain_text(raw.content))
+    reply = reply_name(prefix)
+    words: list[str] = []
+    calls: list[ToolCall] = []
     try:
         value = read_json(raw.content)
-        if isinstance(value, dict) and value.keys() == {"message"} and isinstance(value["message"], str):
-            return Parsed(value["message"])
-        calls = value["calls"]
-        return Parsed("", tuple(tool_call(call["name"], call["arguments"]) for call in calls))
+        for item in value if isinstance(value, list) and value else [value]:
+            name, arguments = item["function"], item["arguments"]
+            if name == reply:
+                words.append(str(arguments["text"]))
+            else:
+                calls.append(tool_call(name, arguments))
     except (Unparsable, TypeError, KeyError):
         return kept_as_text(raw.content, raw.calls)
+    return Parsed("\n".join(words), tuple(calls))
 
 
-def _listed(tool: Tool) -> str:
-    function = tool["function"]
-    return json.dumps(
-        {
-            "name": function["name"],
-            "description": function.get("description", ""),
-            "parameters": function.get("parameters", {}),
-        },
-        ensure_ascii=False,
-    )
+def reply_name(prefix: Prefix) -> str:
+    """The name of the function that stands for words: one that no tool has."""
+    names = {tool["function"]["name"] for tool in prefix.tools}
+    name = "reply"
+    while name in names:
+        name += "_"
+    return name
 
 
-def _bounded(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    if "enum" in schema:
-        return {"enum": list(schema["enum"])}
-    kind = schema.get("type")
-    if kind == "string":
-        return {"type": "string", "maxLength": _LONGEST_TEXT}
-    if kind in ("integer", "number", "boolean", "null"):
-        return {"type": kind}
-    if kind == "array":
-        return {"type": "array", "items": _bounded(schema.get("items") or {}, depth + 1), "maxItems": _MOST_ITEMS}
-    if kind == "object" and schema.get("properties"):
-        return {
-            "type": "object",
-            "properties": {name: _bounded(part, depth + 1) for name, part in schema["properties"].items()},
-            "required": list(schema.get("required", [])),
-            "additionalProperties": False,
-        }
-    if kind == "object":
-        return {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-    return {"type": ["string", "number", "boolean"]}
+def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return _closed(function={"const": name}, arguments=arguments)
 
 
-def _plain(prefix: Prefix, guide: str) -> list[Message]:
-    out: list[Message] = []
-    system = [guide] if guide else []
-    for message in prefix.messages:
-        role, text = message["role"], message.get("content") or ""
-        if role == "system":
-            system.append(text)
-            continue
-        if role == "tool":
-            role, text = "user", f"Result: {text}"
-        elif role == "assistant" and prefix.tools:
-            calls = message.get("tool_calls")
-            text = json.dumps(
-                {
-                    "calls": [
-                        {"name": c["function"]["name"], "arguments": json.loads(c["function"]["arguments"])}
-                        for c in calls
-                    ]
-                }
-                if calls
-                else {"message": text},
-                ensure_ascii=False,
-            )
+def _closed(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _arguments(tool: Tool) -> dict[str, Any]:
+    parameters = tool["function"].get("parameters")
+    if not isinstance(parameters, Mapping) or not parameters.get("properties"):
+        return _closed()  # a function without parameters, however its definition says so
+    return bounded({**parameters, "type": "object"})
+
+
+def _chat(prefix: Prefix, reply: str, guide: str) -> list[Message]:
+    system = [_text(message) for message in prefix.messages if message["role"] in {"system", "developer"}]
+    system += [guide] if guide else []
+    out: list[Message] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    for role, text in _turns(prefix, reply):
         if out and out[-1]["role"] == role:
-            out[-1] = {"role": role, "content": out[-1]["content"] + "\n" + text}
+            out[-1]["content"] += f"\n{text}"
         else:
             out.append({"role": role, "content": text})
-    return ([{"role": "system", "content": "\n\n".join(reversed(system))}] if system else []) + out
+    return out
+
+
+def _turns(prefix: Prefix, reply: str) -> Iterable[tuple[str, str]]:
+    """The conversation after its system messages, as this model would have had it."""
+    called: dict[str, str] = {}
+    for message in prefix.messages:
+        match message["role"]:
+            case "assistant":
+                calls = message.get("tool_calls", ())
+                called |= {call["id"]: call["function"]["name"] for call in calls}
+                yield "assistant", _answer(message, reply) if prefix.tools or calls else _text(message)
+            case "tool":
+                name = called.get(message.get("tool_call_id", ""), message.get("name", ""))
+                yield "user", f"{name} returned: {_text(message)}"
+            case "user":
+                yield "user", _text(message)
+
+
+def _answer(message: Message, reply: str) -> str:
+    """An assistant's message in the form that `response_schema` asks for; several calls are a list."""
+    answers = [
+        f'{{"function": {json.dumps(call["function"]["name"], ensure_ascii=False)}, '
+        f'"arguments": {call["function"]["arguments"]}}}'
+        for call in message.get("tool_calls", ())
+    ]
+    if _text(message) or not answers:
+        words = {"function": reply, "arguments": {"text": _text(message)}}
+        answers.insert(0, json.dumps(words, ensure_ascii=False))
+    return answers[0] if len(answers) == 1 else f"[{', '.join(answers)}]"
+
+
+def _text(message: Message) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content) if content is not None else ""

@@ -14,7 +14,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from builder import actions
 from builder.client.errors import Failure, Kind, Secrets, judged
-from builder.client.provider import Answer, CutOff, Unusable, ask
+from builder.client.provider import Answer, CutOff, Rejected, Unusable, ask
 from builder.config import Endpoint, Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.local import Runtime
@@ -181,6 +181,8 @@ class Client:
             answer = ask(whole, lane.endpoint.timeout)
         except (Unusable, CutOff) as error:
             raise _Transient(Failure(Kind.TRANSIENT, self._secrets.line(str(error)))) from None
+        except Rejected as error:
+            raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             return self._judged(model, lane, judged(error, self._secrets))
         return _response(model, prefix, answer)

@@ -25,6 +25,10 @@ class Unusable(Exception):
     """HTTP said 200, but the body is no answer: an error payload, not JSON, no choices."""
 
 
+class Rejected(Exception):
+    """The provider would not take the messages, nor take them as LiteLLM reworded them."""
+
+
 class CutOff(Exception):
     """No whole answer within the time-out: one that trickles in never trips the library's own."""
 
@@ -65,7 +69,7 @@ def library() -> Any:
 def ask(request: Mapping[str, Any], timeout: float) -> Answer:
     """The answer to LiteLLM's `completion(**request)`, had within `timeout` seconds.
 
-    Raises Unusable, CutOff, or what LiteLLM raised for an HTTP error or a broken connection.
+    Raises Unusable, CutOff, Rejected, or what LiteLLM raised for an HTTP error or a broken connection.
     """
     completion = library().completion
     body: list[Any] = []
@@ -93,6 +97,10 @@ def ask(request: Mapping[str, Any], timeout: float) -> Answer:
         return _salvaged(str(body[0]))
     if not outcome:
         raise CutOff(f"no whole answer within {timeout:g} s")
+    if not body and not getattr(outcome[0], "choices", None):
+        # A server whose chat template wants roles to alternate gets the messages once more with blank ones between;
+        # when it rejects these too, LiteLLM returns an empty response instead of the error.
+        raise Rejected("the provider rejects the order of the messages, also with blank ones between them")
     return _answer(outcome[0])
 
 

@@ -36,6 +36,7 @@ from builder.records import (
     Usage,
     Verdict,
     canonical_json,
+    exact_json,
 )
 
 FILE_NAME = "ledger.sqlite"
@@ -178,6 +179,10 @@ class Ledger:
         """Instances by state."""
         return {State(state): n for state, n in self._read("SELECT state, count(*) FROM instances GROUP BY state")}
 
+    def locked_steps(self) -> int:
+        """Steps of finished instances."""
+        return int(self._read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
+
     def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
         """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
         text = json.dumps([[lock.tier, lock.model] for lock in locks])
@@ -297,9 +302,7 @@ class Ledger:
         if found is not None:
             return found
         key = bytes.fromhex(link)
-        cursor = self._db.execute(
-            "INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, canonical_json(value))
-        )
+        cursor = self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
         if cursor.rowcount == 1:
             found = int(cursor.lastrowid or 0)
         else:
