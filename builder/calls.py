@@ -44,6 +44,7 @@ class Calls:
     ) -> None:
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
+        self._answers = harness if isinstance(harness, Answers) else None
         self._receipt = Receipt()
 
     def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
@@ -80,12 +81,11 @@ class Calls:
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)
-        harness = self._harness
-        answer = harness.answer(name, self._instance, question.prefix) if isinstance(harness, Answers) else None
-        if answer is None:
-            raise NoAnswer(f"the workload has no {name} answer for this instance")
-        response: Response = answer
-        return response
+        if self._answers is not None:
+            response = self._answers.answer(name, self._instance, question.prefix, question.sample)
+            if response is not None:
+                return response
+        raise NoAnswer(f"the workload has no {name} answer for this instance")
 
     def note_failed(self, attempts: Sequence[str]) -> None:
         """Errors of a call that never came to a response."""

@@ -37,7 +37,8 @@ class Context:
     ledger: Ledger
     cache: Cache
     provider: Provider
-    hints: Hints
+    hints: Hints | None
+    """None where every step starts at the cheapest tier."""
     stop: threading.Event
     """Set from outside to end the work: no further trial is begun."""
     on_call: OnCall | None = None
@@ -163,6 +164,8 @@ class InstanceLabelling:
     # The search's questions
 
     def _hint(self, step: int, seed: Trajectory) -> int | None:
+        if self._context.hints is None:
+            return None
         asked, tier = self._ledger.hint(self._record.id, step)
         if not asked:
             tier = self._context.hints.ask(self._instance, step, seed[step - 1], self._calls)
