@@ -113,7 +113,20 @@ def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
             }
             for trial in _search_trials(instance, index)
         ],
+        **_fresh_draws("confirm", [t for t in instance.trials if t.purpose is Purpose.CONFIRM]),
+        **_fresh_draws(
+            "control", [t for t in instance.trials if t.purpose is Purpose.CONTROL and t.trial.step == index]
+        ),
     }
+
+
+def _fresh_draws(name: str, trials: list[TrialRecord]) -> dict[str, Any]:
+    """How fresh executions came out, where the protocol asks for them: how many, how many accepted, their verdicts."""
+    if not trials:
+        return {}
+    verdicts = Counter(trial.verdict.value for trial in trials)
+    accepted = sum(trial.accepted for trial in trials)
+    return {name: {"of": len(trials), "accepted": accepted, "verdicts": dict(sorted(verdicts.items()))}}
 
 
 def _search_trials(instance: Labelled, index: int) -> list[TrialRecord]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from builder.errors import BadInput
 from builder.ledger.schema import (
+    KEPT,
     SCHEMA_VERSION,
     TABLES,
     CallTotal,
@@ -197,16 +198,17 @@ class Ledger:
         with self._transaction() as db:
             self._set_state(db, instance, State.DROPPED, reason)
 
-    def block(self, instance: int, reason: str, step: int, tier: int) -> None:
+    def block(self, instance: int, reason: str, purposes: Collection[Purpose], step: int, tier: int) -> None:
         """Technical outcomes leave a tier unknown: the instance waits, and those trials will be executed anew.
 
         Only they: a technical trial whose tier passed by another model has been passed over for good.
         """
         with self._transaction() as db:
             self._set_state(db, instance, State.BLOCKED, reason)
-            db.execute(
-                "UPDATE trials SET superseded = 1 WHERE instance = ? AND step = ? AND tier = ? AND verdict = ?",
-                (instance, step, tier, Verdict.TECHNICAL.value),
+            db.executemany(
+                "UPDATE trials SET superseded = 1 "
+                "WHERE instance = ? AND purpose = ? AND step = ? AND tier = ? AND verdict = ?",
+                [(instance, purpose.value, step, tier, Verdict.TECHNICAL.value) for purpose in purposes],
             )
 
     @staticmethod
@@ -250,11 +252,12 @@ class Ledger:
     ) -> int:
         """Keep a trial, in one transaction; returns its id.
 
-        Of an accepted trajectory every step from the trial's own on is kept, of another search trial the candidate's.
+        Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial
+        the candidate's, of others none.
         """
         first = max(trial.step, 1)
         last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
-        if not accepted and purpose is not Purpose.SEARCH:
+        if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
             last = 0
         with self._transaction() as db:
             cursor = db.execute(
