@@ -38,7 +38,7 @@ ROOT = Path(__file__).parent.parent
 NAMES = ["low", "mid", "mid_high", "high"]
 FILES = (release.ROWS, release.EVIDENCE, release.QUEUE, release.MANIFEST)
 
-cheap = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+cheap = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 tiers = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 plans = st.lists(tiers, min_size=1, max_size=3)
 hints = st.dictionaries(st.tuples(st.integers(1, 3), st.integers(1, 5)), st.integers(0, 3), max_size=8)

@@ -385,22 +385,24 @@ class Ledger:
             base, first = self._read("SELECT base, step FROM trials WHERE id = ?", (following,))[0]
             chain.append((following, first))
             following = base
-        steps: list[Step] = []
+        rows: list[Any] = []
         for number, (trial_id, first) in reversed(list(enumerate(chain))):
             end = chain[number - 1][1] if number else None
-            steps = steps[: max(first, 1) - 1]
-            rows = self._read(
+            rows[max(first, 1) - 1 :] = self._read(
                 "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
                 (trial_id, end if end is not None else 1 << 40),
             )
-            for row in rows:
-                steps.append(self._step(row, steps[-1].prefix if steps else None, mask))
+        texts = self._texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
+        steps: list[Step] = []
+        for row in rows:
+            steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
         return tuple(steps)
 
-    def _step(self, row: Any, previous: Prefix | None, mask: Mask | None) -> Step:
+    @staticmethod
+    def _step(row: Any, previous: Prefix | None, mask: Mask | None, texts: Mapping[int, Any]) -> Step:
         model, kept, added, tools, response = row
-        messages: list[Message] = self._texts(json.loads(added))
-        definitions: list[Tool] = self._texts([tools])[0] if tools is not None else []
+        messages: list[Message] = [texts[text] for text in json.loads(added)]
+        definitions: list[Tool] = texts[tools] if tools is not None else []
         if kept and previous is not None:
             prefix = previous.extend(messages)
             if list(prefix.tools) != definitions:
@@ -409,12 +411,10 @@ class Ledger:
             prefix = Prefix.start(messages, definitions, mask)
         return Step(prefix, Response.from_json(json.loads(response)), model)
 
-    def _texts(self, ids: Sequence[int]) -> list[Any]:
-        if not ids:
-            return []
-        marks = ",".join("?" * len(ids))
-        found = dict(self._read(f"SELECT id, body FROM texts WHERE id IN ({marks})", ids))  # noqa: S608
-        return [json.loads(found[number]) for number in ids]
+    def _texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
+        """Messages and tool lists by id, in one query."""
+        query = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+        return {text: json.loads(body) for text, body in self._read(query, (json.dumps(list(ids)),))}
 
     # Hints
 
