@@ -25,7 +25,7 @@ class Completion(Protocol):
 class Provider(Protocol):
     """Where responses are bought: `builder.client.Client`. Raises Technical, RunStopped or Interrupted."""
 
-    def complete(self, model: Model, prefix: Prefix, *, sample: int = 0) -> Completion: ...
+    def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
 
 
 class NoAnswer(StepdownError):
@@ -77,7 +77,7 @@ class Calls:
     def _make(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
-            completion = self._provider.complete(model, question.prefix, sample=question.sample.number)
+            completion = self._provider.complete(model, question.prefix, sample=question.sample)
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)

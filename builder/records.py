@@ -318,6 +318,16 @@ class Sample:
     namespace: str = "search"
     number: int = 0
 
+    @property
+    def shift(self) -> int:
+        """What is added to a generation seed, so that other draws are other draws where a model takes a seed."""
+        start = 0 if self.namespace == "search" else int(digest(self.namespace)[:6], 16)
+        return start + self.number
+
+
+FIRST = Sample()
+"""The search's first draw, the only one where one accepted sample is enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -331,7 +341,7 @@ class Trial:
     tier: int
     model: str
     limit: int | None
-    sample: Sample = Sample()
+    sample: Sample = FIRST
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from builder.cache import Question
 from builder.calls import Calls, NoAnswer
 from builder.errors import StepdownError, Technical
 from builder.pool import Pool
-from builder.records import Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
+from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
 from harnesses.base import Checkpoint, Episode, Harness
 
 
@@ -190,7 +190,7 @@ class Replayer:
 
 def _from_current(question: Question, current: Trajectory) -> Response | None:
     """`current`'s own response, where the question is its own: sample 0, the same model, the same prefix."""
-    if question.sample != Sample() or len(current) < question.step:
+    if question.sample != FIRST or len(current) < question.step:
         return None
     own = current[question.step - 1]
     if own.model != question.model.name or own.prefix.canonical != question.prefix.canonical:
