@@ -13,7 +13,7 @@ from pathlib import Path
 from builder.cache import Cache, DiskStore
 from builder.client import Client
 from builder.config import Protocol, Workload
-from builder.errors import BadInput, Interrupted
+from builder.errors import BadInput, Interrupted, StepdownError
 from builder.hints import FileHints, Hints, ModelHints
 from builder.label import Bench, Context, InstanceLabelling
 from builder.ledger import InstanceRecord, State
@@ -21,6 +21,7 @@ from builder.pool import Model
 from builder.records import Instance, Response
 from builder.runs import RunFolder
 from builder.seeds import SeedFile, strong_models
+from builder.text import LONGEST_ID, is_id
 from builder.validation import changes
 from builder.workers import Threads
 from harnesses.base import Harness
@@ -73,20 +74,25 @@ class Progress:
 def harness_of(workload: Workload, field: str) -> Harness:
     """The harness that a config's entry names, with its options. Raises BadInput. Loading one runs its code."""
     module, _, name = BUILT_IN.get(workload.harness, workload.harness).partition(":")
-    if not name:
+    if not module or not name:
         known = ", ".join(sorted(BUILT_IN))
         raise BadInput(f"no such workload {workload.harness!r}: {known}, or `module:Class` of your own", field=field)
     if workload.harness not in BUILT_IN and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # a workload of one's own may lie in the folder one works in
     try:
-        made: Harness = getattr(importlib.import_module(module), name)(**workload.options)
+        made = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise BadInput(f"{workload.harness!r} can not be loaded: {error}", field=field) from None
     except AttributeError:
         raise BadInput(f"module {module!r} has no class {name!r}", field=field) from None
+    lacking = [part for part in ("instances", "open") if not callable(getattr(made, part, None))]
+    if not isinstance(made, type) or lacking:
+        raise BadInput(f"{workload.harness!r} is no workload: it is no class with `instances` and `open`", field=field)
+    try:
+        harness: Harness = made(**workload.options)
     except TypeError as error:
         raise BadInput(f"options: {error}", field=field) from None
-    return made
+    return harness
 
 
 class Build:
@@ -98,6 +104,7 @@ class Build:
         self._config, self._ledger = run.config, run.ledger
         self.progress = Progress()
         self._benches = [self._bench(index, workload) for index, workload in enumerate(self.protocol.workloads)]
+        self._hints = self._read_hints()
         self._check_versions()
 
     @property
@@ -121,13 +128,17 @@ class Build:
 
     def _check_versions(self) -> None:
         """A harness that changed since the run was begun would label one run by two measures."""
-        versions = {bench.harness.name: bench.harness.version for bench in self._benches}
-        begun = self._ledger.meta("harness_versions")
+        versions = [
+            {"benchmark": bench.harness.name, "version": bench.harness.version, "seeds": bench.workload.seeds.source}
+            for bench in self._benches
+        ]
+        begun = self._ledger.meta("workloads")
         if not self._ledger.is_begun:
-            self._ledger.set_meta("harness_versions", versions)
+            self._ledger.set_meta("workloads", versions)
         elif begun != versions:
+            differences = "; ".join(changes({"workloads": begun}, {"workloads": versions}))
             raise BadInput(
-                f"the workloads have changed since the run was begun ({'; '.join(changes(begun, versions))}): "
+                f"the workloads have changed since the run was begun ({differences}): "
                 "go on with the stepdown that began it, or name another folder",
                 file=self._run.path,
             )
@@ -137,7 +148,7 @@ class Build:
 
         Raises BadInput where an instance is selected twice.
         """
-        self._ledger.reopen_blocked()
+        self._ledger.reopen()
         if not self._ledger.is_begun:
             self._ledger.admit((instance.benchmark, instance.id, instance.dropped) for instance in self._once_each())
         counts = self._ledger.counts()
@@ -149,32 +160,39 @@ class Build:
         seen: set[tuple[str, str]] = set()
         for index, bench in enumerate(self._benches):
             for instance in self._selected(index, bench):
+                place = f"protocol.workloads.{index}.source"
+                if not is_id(instance.id):
+                    raise BadInput(
+                        f"instance id {instance.id!r} is not 1 to {LONGEST_ID} printable characters", field=place
+                    )
                 if instance.key in seen:
-                    place = f"protocol.workloads.{index}.source"
                     raise BadInput(f"instance {instance.id!r} is selected twice", field=place)
                 seen.add(instance.key)
                 yield instance
 
     @staticmethod
     def _selected(index: int, bench: Bench) -> Iterator[Instance]:
+        field = f"protocol.workloads.{index}.source"
         try:
             yield from bench.harness.instances(bench.workload.source)
         except BadInput as error:
-            raise BadInput(str(error), field=f"protocol.workloads.{index}.source") from None
+            raise BadInput(str(error), field=field) from None
+        except StepdownError:
+            raise
+        except Exception as error:
+            raise BadInput(f"the workload can not read it: {type(error).__name__}: {error}", field=field) from None
 
     def execute(self) -> None:
         """Label all open instances. Raises RunStopped, BadInput or Interrupted; the ledger then says where to go on."""
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
-        hints = self.protocol.hints
-        models = [model for _, model in self.protocol.pool.models()] + ([hints.model] if hints.model else [])
         try:
-            with Client(models, self._config.operation, self._stop) as client:
+            with Client(self.protocol.models.values(), self._config.operation, self._stop) as client:
                 context = Context(
                     protocol=self.protocol,
                     ledger=self._ledger,
                     cache=cache,
                     provider=client,
-                    hints=self._hints(),
+                    hints=self._hints,
                     stop=self._stop,
                     on_call=self.progress.on_call,
                     on_lock=self.progress.on_lock,
@@ -187,19 +205,27 @@ class Build:
         if self._stop.is_set():
             raise Interrupted("stopped")
 
-    def _hints(self) -> Hints | None:
+    def _read_hints(self) -> Hints | None:
         hints, pool = self.protocol.hints, self.protocol.pool
         if hints.file is not None:
             return FileHints(hints.file, pool)
         return ModelHints(hints.model, pool) if hints.model is not None else None
 
     def _open_instances(self) -> Iterator[tuple[InstanceRecord, Instance, Bench]]:
-        for index, bench in enumerate(self._benches):
-            if self._ledger.counts().get(State.OPEN, 0):
-                for instance in self._selected(index, bench):
+        """What is left to label. Raises BadInput where a source no longer selects what it did."""
+        left = self._ledger.counts().get(State.OPEN, 0)
+        for index, bench in enumerate(self._benches if left else ()):
+            field = f"protocol.workloads.{index}.source"
+            for instance in self._selected(index, bench):
+                try:
                     record = self._ledger.instance(*instance.key)
-                    if record.state is State.OPEN:
-                        yield record, instance, bench
+                except KeyError:
+                    raise BadInput(f"{instance.id!r} was not selected when the run was begun", field=field) from None
+                if record.state is State.OPEN:
+                    left -= 1
+                    yield record, instance, bench
+        if left > 0:
+            raise BadInput(f"the sources no longer select {left} of the run's instances", file=self._run.path)
 
     def _label(self, context: Context, record: InstanceRecord, instance: Instance, bench: Bench) -> None:
         InstanceLabelling(record, instance, bench, context).run()

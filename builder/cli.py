@@ -19,8 +19,9 @@ from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import BUILT_IN, Build
 from builder.config import Config
-from builder.errors import BadInput, Interrupted, StepdownError
+from builder.errors import BadInput, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
+from builder.text import printable
 
 FINISHED, BAD_INPUT, WORK_LEFT, INTERRUPTED = 0, 2, 3, 130
 
@@ -34,7 +35,12 @@ class _Command(click.Group):
         except Interrupted:
             sys.exit(INTERRUPTED)
         except StepdownError as error:
-            click.echo(f"stepdown: {console.printable(str(error), longest=2000)}", err=True)
+            click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)
+            sys.exit(BAD_INPUT)
+        except BrokenPipeError:
+            raise  # click ends quietly where the reader of a pipe has gone
+        except OSError as error:
+            click.echo(f"stepdown: {printable(str(error))}", err=True)
             sys.exit(BAD_INPUT)
 
 
@@ -90,7 +96,8 @@ def build(config: Path, folder: Path) -> None:
 )
 @click.option("--drop-blocked", is_flag=True, help="Give up on instances that technical errors have blocked.")
 def resume(run: Path, config: Path | None, drop_blocked: bool) -> None:
-    """Go on with an interrupted or blocked RUN at the very next trial. Nothing that was paid for is paid again."""
+    """Go on with an interrupted or blocked RUN at the very next trial. At most the calls that were in flight when it
+    was killed are paid again."""
     if not runs.is_run(run):
         raise BadInput("no run is here; `stepdown build CONFIG --run DIR` begins one", file=run)
     _label(run, configs.load(config) if config else None, drop_blocked=drop_blocked)
@@ -105,14 +112,26 @@ def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> N
         if drop_blocked:
             click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
         work.admit()
-        with console.shown(work.progress):
+        with console.shown(work.progress), _told_how_to_go_on(folder):
             work.execute()
         summary = release.write(run, work.multi_step)
         _report(run, summary)
         left = run.ledger.counts()
-    if left.get(State.BLOCKED, 0) or left.get(State.OPEN, 0):
-        click.echo(f"some instances are blocked; when the cause is gone: {_resume_command(folder)}", err=True)
+    if blocked := left.get(State.BLOCKED, 0):
+        click.echo(
+            f"{blocked} instances are blocked by technical errors, for the reasons above, and have no labels. "
+            f"When the cause is gone: {_resume_command(folder)}",
+            err=True,
+        )
         sys.exit(WORK_LEFT)
+
+
+@contextmanager
+def _told_how_to_go_on(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except RunStopped as error:
+        raise RunStopped(f"{error}; what was paid for is kept; when it is mended: {_resume_command(folder)}") from None
 
 
 def _report(run: runs.RunFolder, summary: release.Summary) -> None:
@@ -128,7 +147,7 @@ def _name_foreign_code(config: Config) -> None:
     """A config is code where it names a workload of one's own: say so before it is loaded."""
     for workload in config.protocol.workloads:
         if workload.harness not in BUILT_IN:
-            click.echo(f"loading workload {console.printable(workload.harness)}: its code runs here", err=True)
+            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
 
 
 def _resume_command(folder: Path) -> str:
@@ -141,6 +160,7 @@ def _stopping(stop: threading.Event, folder: Path) -> Iterator[None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
+            console.stderr().show_cursor(True)
             os._exit(INTERRUPTED)
         stop.set()
         click.echo(
@@ -182,7 +202,7 @@ def doctor_command(config: Path | None) -> None:
     """
     findings = doctor.examine(configs.load(config) if config else None)
     for finding in findings:
-        click.echo(console.printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
+        click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
     if config and not all(finding.ok for finding in findings if finding.needed):
         sys.exit(BAD_INPUT)
 

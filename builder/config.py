@@ -6,14 +6,14 @@ import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from builder.errors import BadInput
 from builder.pool import LOCAL, WORKLOAD, Model, Pool
-from builder.records import digest
-from builder.validation import Strict, read_yaml, validated
+from builder.validation import JsonObject, Strict, read_yaml, validated
 
 Part = TypeVar("Part", "Seeds", "Hints")
 
@@ -82,6 +82,8 @@ class Hints(Strict):
             raise ValueError("`file` goes with `source: file`")
         if (self.model is not None) != (self.source == "model"):
             raise ValueError("`model` goes with `source: model`")
+        if self.model is not None and self.model.model.startswith(WORKLOAD):
+            raise ValueError("a workload's pseudo-model gives no hints")
         return self
 
 
@@ -90,9 +92,9 @@ class Workload(Strict):
 
     harness: str = Field(min_length=1)
     """A built-in harness, or `module:Class` of your own."""
-    source: dict[str, Any] = Field(default_factory=dict)
+    source: JsonObject = Field(default_factory=dict)
     """Which instances; the harness says what it takes."""
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: JsonObject = Field(default_factory=dict)
     """The harness's own options."""
     seeds: Seeds
 
@@ -115,22 +117,42 @@ class Protocol(Strict):
     rules: Rules = Rules()
     audit: AuditRules = AuditRules()
 
+    @model_validator(mode="after")
+    def _one_model_a_name(self) -> Protocol:
+        hinting = self.hints.model
+        if hinting is not None and self.pool.by_name.get(hinting.name, hinting) != hinting:
+            raise ValueError(f"hints.model: the pool has another model of the name {hinting.name!r}")
+        return self
+
     @cached_property
-    def digest(self) -> str:
-        return digest(self.model_dump(mode="json"))
+    def models(self) -> dict[str, Model]:
+        """Every model that may be called, by name: the pool's and the one that gives hints."""
+        hinting = self.hints.model
+        return {**self.pool.by_name, **({hinting.name: hinting} if hinting else {})}
 
 
 class Endpoint(Strict):
     """How one model is reached."""
 
     api_base: str | None = None
-    """Address of an OpenAI-compatible server, where it is not the provider's own."""
+    """Address of an OpenAI-compatible server, where it is not the provider's own. It holds no credentials."""
     api_key: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """Name of the environment variable that holds the key."""
     concurrency: int | None = Field(None, ge=1)
     """Calls of this model under way at once; None: as many as there are workers."""
-    timeout: float = Field(120.0, gt=0)
+    timeout: float = Field(120.0, gt=0, le=86_400)
     """Seconds that one call may take."""
+
+    @field_validator("api_base")
+    @classmethod
+    def _bare(cls, value: str | None) -> str | None:
+        if value is not None:
+            parts = urlsplit(value)
+            if parts.scheme not in {"http", "https"} or not parts.hostname:
+                raise ValueError("must be an http or https address")
+            if parts.username or parts.password or parts.query:
+                raise ValueError("credentials do not belong into an address: name their variable in `api_key`")
+        return value
 
 
 class Retries(Strict):
@@ -138,9 +160,9 @@ class Retries(Strict):
 
     attempts: int = Field(5, ge=1)
     """Requests in all for one call."""
-    first_wait: float = Field(1.0, ge=0)
+    first_wait: float = Field(1.0, ge=0, le=86_400)
     """Seconds before the first retry; doubled each time, with jitter."""
-    longest_wait: float = Field(60.0, ge=0)
+    longest_wait: float = Field(60.0, ge=0, le=86_400)
 
 
 class Operation(Strict):
@@ -166,17 +188,14 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _endpoints_are_of_models(self) -> Config:
-        hint = self.protocol.hints.model
-        known = {"default", *self.protocol.pool.by_name, *([hint.name] if hint else [])}
+        known = {"default", *self.protocol.models}
         if unknown := sorted(set(self.operation.endpoints) - known):
             raise ValueError(f"operation.endpoints: the pool has no model {unknown[0]!r}")
         return self
 
     def remote_models(self) -> list[Model]:
         """The models that a provider answers for: neither local ones nor the workload's own."""
-        models = [model for _, model in self.protocol.pool.models()]
-        models += [self.protocol.hints.model] if self.protocol.hints.model else []
-        return [model for model in models if not model.model.startswith((LOCAL, WORKLOAD))]
+        return [model for model in self.protocol.models.values() if not model.model.startswith((LOCAL, WORKLOAD))]
 
     def check_keys(self) -> None:
         """Raises BadInput where a key variable that the config names is not set."""
@@ -213,7 +232,11 @@ def _resolved(config: Config, path: Path) -> Config:
     hints = _digested(protocol.hints, path, "protocol.hints")
     operation = config.operation
     if operation.cache is not None:
-        operation = operation.model_copy(update={"cache": (path.parent / operation.cache).resolve()})
+        try:
+            cache = (path.parent / operation.cache).resolve()
+        except (OSError, ValueError) as error:
+            raise BadInput(str(error), file=path, field="operation.cache") from None
+        operation = operation.model_copy(update={"cache": cache})
     protocol = protocol.model_copy(update={"workloads": workloads, "hints": hints})
     return Config(protocol=protocol, operation=operation)
 
@@ -221,11 +244,12 @@ def _resolved(config: Config, path: Path) -> Config:
 def _digested(part: Part, config: Path, field: str) -> Part:
     if part.file is None:
         return part
-    file = (config.parent / part.file).resolve()
     try:
+        file = (config.parent / part.file).resolve()
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise BadInput(f"{part.file}: {error.strerror}", file=config, field=f"{field}.file") from None
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"{str(part.file)!r}: {problem}", file=config, field=f"{field}.file") from None
     if part.sha256 not in (None, sha256):
         raise BadInput(f"{part.file} is not the file with this digest", file=config, field=f"{field}.sha256")
     return part.model_copy(update={"file": file, "sha256": sha256})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections import Counter, defaultdict
@@ -19,21 +18,10 @@ from builder.build import Progress
 from builder.ledger import Ledger, State
 from builder.pool import Pool
 from builder.release import Summary
+from builder.text import printable
 
 PLAIN_INTERVAL = 10.0
 """Seconds between progress lines where there is no terminal to redraw."""
-
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def printable(text: str, longest: int = 500) -> str:
-    """The text without control and direction characters, which could rewrite what a terminal shows.
-
-    >>> printable("a\\x1b[31mb")
-    'a [31mb'
-    """
-    clean = _CONTROLS.sub(" ", text)
-    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 def stdout() -> Console:
@@ -96,12 +84,12 @@ def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
 def label_table(summary: Summary, pool: Pool) -> Table:
     """Labels by workload and tier."""
     table = Table(title="labels", title_justify="left")
-    table.add_column("workload")
+    table.add_column("workload", overflow="fold")
     for name in ("instances", "steps", *(tier.name for tier in pool.tiers)):
-        table.add_column(name, justify="right")
+        table.add_column(Text(printable(name)), justify="right", no_wrap=True)
     for benchmark, counts in sorted(summary.labels.items()):
         numbers = [summary.instances[benchmark], sum(counts.values()), *(counts[tier.name] for tier in pool.tiers)]
-        table.add_row(printable(benchmark), *map(str, numbers))
+        table.add_row(Text(printable(benchmark)), *map(str, numbers))
     return table
 
 

@@ -35,7 +35,10 @@ def examine(config: Config | None) -> list[Finding]:
 
 def _machine() -> Iterator[Finding]:
     yield Finding("python", sys.version_info >= (3, 11), platform.python_version())
-    yield Finding("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
+    try:
+        yield Finding("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
+    except OSError as error:
+        yield Finding("disk", False, f"the folder one works in can not be read: {error.strerror}")
     for package, what in (
         ("litellm", "models of any provider"),
         ("xllamacpp", "local models: pip install --no-deps -r requirements/base.txt"),

@@ -93,19 +93,16 @@ class InstanceLabelling:
         self._currents: dict[int, Trajectory] = {}
         self._strong = ""
         self._step = 0
-        self._phase: tuple[Purpose, ...] = (Purpose.SEED, Purpose.VERIFY)
 
     def run(self) -> None:
         """Label the instance, or record why it has no labels. Raises RunStopped, BadInput or Interrupted."""
         try:
             seed = self._seed()
-            self._phase = (Purpose.SEARCH,)
             found = search(seed, self._strong, self._rules, lambda i: self._hint(i, seed), self._trial)
-            self._phase = (Purpose.CONFIRM, Purpose.CONTROL)
             self._confirm(found)
             self._control(found)
         except Blocked as blocked:
-            self._ledger.block(self._record.id, blocked.reason, self._phase, blocked.step, blocked.tier)
+            self._ledger.block(self._record.id, blocked.reason)
         except _NoSeed as none:
             self._ledger.drop(self._record.id, str(none))
         else:

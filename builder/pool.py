@@ -10,12 +10,35 @@ from pydantic import Field, field_validator, model_validator
 
 from builder.actions import ADAPTER_VERSION
 from builder.records import Usage, digest
-from builder.validation import Strict
+from builder.validation import JsonObject, Strict
 
 LOCAL = "local/"
 """Models of this prefix run in the embedded llama.cpp runtime."""
 WORKLOAD = "workload/"
 """Models of this prefix are pseudo-models that the workload's harness answers for."""
+
+GENERATION_PARAMETERS = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "seed",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "logit_bias",
+        "reasoning_effort",
+        "reasoning",
+        "thinking",
+        "verbosity",
+        "parallel_tool_calls",
+    }
+)
+"""What a pool may ask of a model: how it generates, never who answers."""
 
 
 class Price(Strict):
@@ -69,7 +92,7 @@ class Model(Strict):
     """A dated snapshot or revision, where the provider has them."""
     actions: Literal["tools", "json_schema"] = "tools"
     """How it is given tools: natively, or as a JSON schema that its answer must follow."""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: JsonObject = Field(default_factory=dict)
     """Generation parameters (`temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort`, ...)."""
     price: Price = Price()
     weights: Weights | None = None
@@ -77,11 +100,10 @@ class Model(Strict):
     @field_validator("parameters")
     @classmethod
     def _only_generation(cls, value: dict[str, Any]) -> dict[str, Any]:
-        wrong = {"api_key", "api_base", "base_url", "messages", "model", "tools", "response_format", "stream", "n"}
-        if found := sorted(wrong & value.keys()):
-            raise ValueError(
-                f"{found[0]!r} is not a generation parameter; addresses and key variables go to `operation`"
-            )
+        # What is not named here may make another model answer, or none: fallbacks, mocks, routers, bodies of one's own.
+        if found := sorted(value.keys() - GENERATION_PARAMETERS):
+            known = ", ".join(sorted(GENERATION_PARAMETERS))
+            raise ValueError(f"{found[0]!r} is no generation parameter ({known}); addresses and keys go to `operation`")
         return value
 
     @model_validator(mode="after")

@@ -26,6 +26,10 @@ Mask = Callable[[str], str]
 MESSAGE_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
 
 
+MOST_TOKENS = 1 << 40
+"""A provider that reports more for one call is mistaken; sums of such counts still fit where they are stored."""
+
+
 class Verdict(StrEnum):
     """What became of a trial. Only `pass` can be accepted; `technical` says nothing about the model."""
 
@@ -111,15 +115,18 @@ class Response:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Response:
-        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
-        return cls(
-            content=str(data["content"]),
-            tool_calls=tuple(ToolCall(str(name), str(arguments)) for name, arguments in data.get("tool_calls", ())),
-            stop=Stop(data.get("stop", "end")),
-            malformed=bool(data.get("malformed", False)),
-            usage=Usage(*(int(n) for n in data.get("usage", ()))),
-            extra=data.get("extra", {}),
-        )
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else: it may be foreign."""
+        content, usage, extra = data["content"], data.get("usage", (0, 0, 0, 0)), data.get("extra", {})
+        calls = tuple(ToolCall(name, arguments) for name, arguments in data.get("tool_calls", ()))
+        texts = [content, *(text for call in calls for text in (call.name, call.arguments))]
+        if any(not isinstance(text, str) or text != clean_text(text) for text in texts):
+            raise ValueError("not text")
+        if any(type(count) is not int or not 0 <= count <= MOST_TOKENS for count in usage):
+            raise ValueError("not a count of tokens")
+        if not isinstance(extra, Mapping):
+            raise ValueError("not a mapping")
+        stop, malformed = Stop(data.get("stop", "end")), bool(data.get("malformed", False))
+        return cls(content, calls, stop, malformed, Usage(*usage), extra)
 
 
 def clean_text(text: str) -> str:

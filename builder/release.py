@@ -19,8 +19,8 @@ from audit.queue import Lower, queue_entry
 from audit.sampling import is_sampled
 from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
-from builder.pool import Pool
-from builder.records import Lock, Trajectory, Usage, digest
+from builder.pool import Model, Pool
+from builder.records import Lock, Trajectory, Usage, Verdict, digest
 from builder.runs import RunFolder
 from builder.seeds import REFERENCE
 
@@ -133,6 +133,10 @@ def _search_trials(instance: Labelled, index: int) -> list[TrialRecord]:
     return [trial for trial in instance.trials if trial.purpose is Purpose.SEARCH and trial.trial.step == index]
 
 
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+"""What some readers take for the end of a line stands escaped: a line is a record, for any reader."""
+
+
 class _File:
     """A file of the release, written beside its place and moved there when it is whole."""
 
@@ -142,7 +146,8 @@ class _File:
         self._handle: IO[bytes] = self._draft.open("wb")
 
     def write(self, record: Mapping[str, Any], indent: int | None = None) -> None:
-        data = (json.dumps(record, ensure_ascii=False, indent=indent) + "\n").encode()
+        text = json.dumps(record, ensure_ascii=False, indent=indent).translate(_LINE_ENDS)
+        data = f"{text}\n".encode()
         self._handle.write(data)
         self._digest.update(data)
         self._lines += 1
@@ -219,7 +224,7 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(_File(run.path, SPEND))
-        spend.write(_spend(ledger, pool), indent=1)
+        spend.write(_spend(ledger, protocol.models), indent=1)
         spent = spend.finish()
         # The manifest last: where it stands, the files it names are whole.
         manifest = stack.enter_context(_File(run.path, MANIFEST))
@@ -234,9 +239,10 @@ def _seed_model(instance: Labelled) -> str:
 
 
 def _lower(ledger: Ledger, instance: Labelled, index: int) -> Iterator[Lower]:
-    """The trials one tier below a step's label."""
+    """The trials one tier below a step's label that came to a verdict. A technical one tells of an API, not a model."""
     for trial in _search_trials(instance, index):
-        if trial.trial.tier == instance.locks[index - 1].tier - 1:
+        below = trial.trial.tier == instance.locks[index - 1].tier - 1
+        if below and trial.verdict is not Verdict.TECHNICAL:
             yield Lower(ledger.candidate_response(trial.id, index), trial.verdict, trial.reason)
 
 
@@ -250,7 +256,7 @@ def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
             summary.unfinished += 1
 
 
-def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+def _spend(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     """What this run really paid, by purpose and model; what the cache answered is counted beside it."""
     totals = ledger.call_totals()
     paid = [
@@ -259,13 +265,13 @@ def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
             "model": total.model,
             "calls": total.calls,
             "tokens": _tokens(total.usage),
-            "usd": _price(pool, total.model, total.usage),
+            "usd": round(models[total.model].price.cost(total.usage), 6),
         }
         for total in totals
         if total.paid
     ]
     return {
-        "usd": round(sum(_price(pool, total.model, total.usage) for total in totals if total.paid), 6),
+        "usd": round(sum(round(models[total.model].price.cost(total.usage), 6) for total in totals if total.paid), 6),
         "calls": sum(total.calls for total in totals if total.paid),
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
@@ -273,14 +279,14 @@ def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _needed(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     """The calls that the protocol needed, whoever paid for them, at list price."""
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
     for total in ledger.call_totals():
         calls[total.model] += total.calls
         usage[total.model] += total.usage
-    price = sum(_price(pool, model, used) for model, used in sorted(usage.items()))
+    price = sum(models[name].price.cost(used) for name, used in sorted(usage.items()))
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
@@ -293,16 +299,10 @@ def _tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-def _price(pool: Pool, model: str, usage: Usage) -> float:
-    entry = pool.by_name.get(model)
-    return round(entry.price.cost(usage), 6) if entry else 0.0
-
-
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen = run.ledger.meta("protocol")
-    sources = {name: [w.seeds.source for w in protocol.workloads] for name in summary.seed_models}
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
         "pool": {
@@ -313,12 +313,11 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
                 for tier in pool.tiers
             ],
         },
-        "harnesses": run.ledger.meta("harness_versions"),
+        "workloads": run.ledger.meta("workloads"),
         "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
         "protocol_digest": digest(frozen),
         "protocol": frozen,
         "seeds": {
-            "sources": sources,
             "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},
             "note": REFERENCE_NOTE if reference else None,
         },
@@ -331,6 +330,6 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
         "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
-        "needed": _needed(run.ledger, pool),
+        "needed": _needed(run.ledger, protocol.models),
         "files": dict(files),
     }

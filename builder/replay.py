@@ -111,10 +111,8 @@ class Replayer:
     @staticmethod
     def _act(episode: Episode, response: Response) -> None:
         """Advance by one response. Raises _Halted as soon as the trial's outcome is certain."""
-        if response.stop is Stop.REFUSED:
-            raise _Halted(Verdict.REFUSED, "the model refused")
-        if response.stop is Stop.OVERFLOW:
-            raise _Halted(Verdict.FAIL, "the prefix does not fit the model's context")
+        if without := _no_answer(response):
+            raise _Halted(*without)
         going = episode.advance(response)
         if certain := episode.doomed():
             raise _Halted(*certain)
@@ -151,6 +149,8 @@ class Replayer:
             if recorded is not None:
                 prefix = self._as_recorded(prefix, recorded, number)
             steps.append(Step(prefix, response, model))
+            if without := _no_answer(response):
+                return Outcome(without[0], reason=without[1])
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
@@ -186,6 +186,18 @@ class Replayer:
         if live.canonical != recorded.canonical:
             raise Technical(f"replay diverged: the observation before step {step} is not the recorded one")
         return recorded
+
+
+def _no_answer(response: Response) -> tuple[Verdict, str] | None:
+    """The verdict on a response with which no episode can go on, whatever the workload."""
+    if response.stop is Stop.REFUSED:
+        return Verdict.REFUSED, "the model refused"
+    if response.stop is Stop.OVERFLOW:
+        return Verdict.FAIL, "the prefix does not fit the model's context"
+    if not response.content.strip() and not response.tool_calls:
+        # Also for later steps' sake: a provider that rejects empty messages would look like one that is down.
+        return Verdict.FAIL, "an empty answer"
+    return None
 
 
 def _from_current(question: Question, current: Trajectory) -> Response | None:

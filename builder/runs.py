@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import uuid
@@ -34,7 +36,11 @@ class RunFolder:
 
 
 def is_run(path: Path) -> bool:
-    return (path / FILE_NAME).exists()
+    """Whether a run's ledger is there. Raises BadInput where that cannot be said."""
+    try:
+        return (path / FILE_NAME).exists()
+    except (OSError, ValueError) as error:
+        raise BadInput(getattr(error, "strerror", None) or str(error), file=repr(str(path))[1:100]) from None
 
 
 @contextmanager
@@ -48,12 +54,12 @@ def opened(path: Path, config: Config | None = None) -> Iterator[RunFolder]:
         raise BadInput("no run is here", file=path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        strangers = [] if is_run(path) else [p.name for p in path.iterdir() if p.name != LOCK_NAME]
+        strangers = [] if is_run(path) else sorted(p.name for p in path.iterdir() if p.name != LOCK_NAME)
+        if strangers:
+            raise BadInput(f"the folder is not empty and not a run (it holds {strangers[0]!r})", file=path)
         handle = (path / LOCK_NAME).open("a+")
     except OSError as error:
         raise BadInput(f"the run's folder can not be used: {error.strerror}", file=path) from None
-    if strangers:
-        raise BadInput(f"the folder is not empty and not a run (it holds {sorted(strangers)[0]!r})", file=path)
     with handle:
         _lock(handle.fileno(), path)
         ledger = Ledger(path)
@@ -126,7 +132,16 @@ def _keep_inputs(path: Path, protocol: Protocol) -> None:
 
 def _with_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The frozen protocol, naming the run's own copies of its files."""
-    copy = Protocol.model_validate(record).model_dump(mode="json")
+    copy: dict[str, Any] = json.loads(json.dumps(record))
     for part in _parts_with_files(copy):
-        part["file"] = str(_kept_input(path, part["sha256"]))
+        kept = _kept_input(path, part["sha256"])
+        try:
+            found = hashlib.sha256(kept.read_bytes()).hexdigest()
+        except OSError as error:
+            raise BadInput(
+                f"the run's own copy of {part['file']} can not be read: {error.strerror}", file=kept
+            ) from None
+        if found != part["sha256"]:
+            raise BadInput(f"the run's own copy of {part['file']} has been changed", file=kept)
+        part["file"] = str(kept)
     return copy

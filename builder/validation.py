@@ -6,14 +6,36 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from builder.errors import BadInput
+from builder.records import canonical_json
 
 T = TypeVar("T")
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what JSON has no form for: dates, bytes, sets, infinities, keys that are no text."""
+
+    def text_keys(part: Any) -> bool:
+        if isinstance(part, dict):
+            return all(isinstance(key, str) and text_keys(item) for key, item in part.items())
+        return not isinstance(part, list) or all(map(text_keys, part))
+
+    try:
+        canonical_json(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("must be plain JSON: text, finite numbers, true, false, null, lists, mappings") from None
+    if not text_keys(value):
+        raise ValueError("keys must be text")
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_plain)]
+"""A mapping that survives JSON as it is."""
 
 # Shapes of the keys that providers hand out. A config holds the name of a variable, never its value.
 _KEY_SHAPES = re.compile(
@@ -25,7 +47,7 @@ _KEY_SHAPES = re.compile(
 class Strict(BaseModel):
     """A frozen config record that refuses unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -58,7 +80,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise BadInput(str(error.problem), file=path, line=mark.line + 1 if mark else None) from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"not YAML: {error}", file=path) from None
     if not isinstance(data, dict):
         raise BadInput("must be a mapping of keys to values", file=path)
@@ -73,6 +95,8 @@ def read_text(path: Path) -> str:
         raise BadInput(error.strerror or str(error), file=path) from None
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
+    except ValueError as error:  # NUL in a path
+        raise BadInput(str(error), file=repr(str(path))) from None
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:

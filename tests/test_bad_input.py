@@ -64,6 +64,42 @@ def with_an_address_among_the_parameters(settings: dict[str, Any]) -> None:
     pool_of(settings)["tiers"][0]["models"][0]["parameters"] = {"api_base": "http://127.0.0.1"}
 
 
+def with_another_model_as_fallback(settings: dict[str, Any]) -> None:
+    pool_of(settings)["tiers"][0]["models"][0]["parameters"] = {"fallbacks": ["openai/master"]}
+
+
+def with_a_mock_instead_of_a_model(settings: dict[str, Any]) -> None:
+    pool_of(settings)["tiers"][0]["models"][0]["parameters"] = {"mock_response": "made 1"}
+
+
+def with_credentials_among_the_parameters(settings: dict[str, Any]) -> None:
+    pool_of(settings)["tiers"][0]["models"][0]["parameters"] = {"extra_headers": {"Authorization": "Bearer x"}}
+
+
+def with_credentials_in_an_address(settings: dict[str, Any]) -> None:
+    settings["operation"]["endpoints"]["default"]["api_base"] = "http://me:secret@127.0.0.1:9"
+
+
+def with_an_infinite_price(settings: dict[str, Any]) -> None:
+    pool_of(settings)["tiers"][0]["models"][0]["price"] = {"input": float("inf")}
+
+
+def with_a_hint_model_named_like_another(settings: dict[str, Any]) -> None:
+    settings["protocol"]["hints"] = {"source": "model", "model": {"name": "novice", "model": "openai/adviser"}}
+
+
+def with_a_function_for_a_workload(settings: dict[str, Any]) -> None:
+    settings["protocol"]["workloads"][0]["harness"] = "os:getcwd"
+
+
+def with_half_a_workload(settings: dict[str, Any]) -> None:
+    settings["protocol"]["workloads"][0]["harness"] = ":Workshop"
+
+
+def with_a_source_of_another_type(settings: dict[str, Any]) -> None:
+    settings["protocol"]["workloads"][0]["source"] = {"needs": 7}
+
+
 def with_an_unreachable_acceptance(settings: dict[str, Any]) -> None:
     settings["protocol"]["rules"] = {"acceptance": {"passes": 3, "of": 2}}
 
@@ -119,6 +155,15 @@ def with_no_workers(settings: dict[str, Any]) -> None:
         (with_ids_that_fall, ("protocol.pool", "ids")),
         (with_a_key, ("config.yaml:", "API key")),
         (with_an_address_among_the_parameters, ("parameters", "api_base")),
+        (with_another_model_as_fallback, ("parameters", "fallbacks")),
+        (with_a_mock_instead_of_a_model, ("parameters", "mock_response")),
+        (with_credentials_among_the_parameters, ("parameters", "extra_headers")),
+        (with_credentials_in_an_address, ("endpoints.default.api_base", "credentials")),
+        (with_an_infinite_price, ("price.input", "finite")),
+        (with_a_hint_model_named_like_another, ("hints.model", "novice")),
+        (with_a_function_for_a_workload, ("harness", "os:getcwd")),
+        (with_half_a_workload, ("harness", ":Workshop")),
+        (with_a_source_of_another_type, ("source", "TypeError")),
         (with_an_unreachable_acceptance, ("protocol.rules.acceptance", "passes")),
         (with_an_endpoint_of_no_model, ("operation.endpoints", "nobody")),
         (with_no_workload, ("protocol.workloads",)),
@@ -146,6 +191,9 @@ def test_a_wrong_config_is_refused_in_one_line(shop: Shop, change: Change, words
         ("protocol: {}\nprotocol: {}\n", ("config.yaml:2", "twice")),
         ("protocol: !!python/object:os.system {}\n", ("config.yaml:1",)),
         ("protocol:\n  pool: nowhere.yaml\n", ("nowhere.yaml",)),
+        ('protocol:\n  pool: "a\\0b"\n', ("null",)),
+        ("protocol: 2024-13-45\n", ("config.yaml", "YAML")),
+        ("protocol: {rules: {cascade: " + "9" * 5000 + "}}\n", ("config.yaml",)),
         ("", ("config.yaml",)),
     ],
 )
@@ -255,6 +303,42 @@ def test_a_run_that_never_began_holds_nobody_to_its_config(shop: Shop, provider:
     refused(shop.resume(), "never begun")
     assert shop.build(config(url, [[0, 1]])).code == 0
     assert shop.labels() == [["low", "mid"]]
+
+
+def test_a_mended_hint_file_is_taken_in_the_same_folder(shop: Shop, provider: Start) -> None:
+    given = {"hints": {"source": "file", "file": "hints.jsonl"}}
+    settings = config(provider().url, [[0]], protocol=given)
+    (shop.folder / "hints.jsonl").write_text('{"id": "workshop/job-0/1", "tier": "huge"}')
+    refused(shop.build(settings), "huge")
+    (shop.folder / "hints.jsonl").write_text('{"id": "workshop/job-0/1", "tier": "mid"}')
+    assert shop.build(settings).code == 0
+
+
+def test_a_runs_own_copy_of_a_file_is_held_to_its_digest(shop: Shop, provider: Start) -> None:
+    (shop.folder / "seeds.jsonl").write_text(GOOD)
+    settings = config(provider().url, [[0]])
+    settings["protocol"]["workloads"][0]["seeds"] = {"source": "import", "file": "seeds.jsonl"}
+    shop.build(settings)
+    (copy,) = (shop.run / "inputs").iterdir()
+    copy.write_text(GOOD.replace("made 1", "made 1 TAMPERED"))
+    refused(shop.resume(), "seeds.jsonl", "changed")
+    copy.unlink()
+    refused(shop.resume(), "seeds.jsonl", "can not be read")
+
+
+@pytest.mark.parametrize("command", ["status", "resume"])
+def test_a_name_that_no_folder_can_have_is_refused(shop: Shop, command: str) -> None:
+    refused(stepdown(command, str(shop.folder / ("x" * 300))))
+
+
+def test_a_file_that_can_not_be_written_is_named(shop: Shop, provider: Start) -> None:
+    url = provider().url
+    shop.build(config(url, [[0]]))
+    (shop.run / "question_bank.jsonl").unlink()
+    (shop.run / "question_bank.jsonl").mkdir()
+    result = shop.resume()
+    assert result.code == 2
+    assert "question_bank.jsonl" in result.err.splitlines()[-1]
 
 
 def test_a_run_folder_of_another_config_is_refused_with_the_difference_and_left_as_it_is(

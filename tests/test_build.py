@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -344,3 +345,76 @@ def test_one_cache_serves_many_runs(shop: Shop, provider: Start) -> None:
     assert again.files() == shop.files()
     assert again.read_json("spend.json")["calls"] == 0
     assert again.read_json("spend.json")["calls_paid_by_earlier_runs"] == asked
+
+
+def test_what_was_unknown_when_the_run_stopped_is_tried_again(shop: Shop, provider: Start) -> None:
+    """The first of the tier is down, the second's key is rejected: neither has been passed over."""
+    one = provider(
+        {
+            **SKILLED,
+            "novice": Failing(3, FAULTS["server_500"], apprentice(0)),
+            "clerk": Failing(1, FAULTS["unauthorized"], apprentice(0)),
+        }
+    )
+    assert shop.build(config(one.url, [[0]], models=CASCADE)).code == 2
+    assert shop.resume().code == 0
+    assert shop.trials() == ["job-0/1:novice:pass"]
+
+
+@pytest.mark.parametrize("said", ["", " \n\t"])
+def test_an_empty_answer_is_the_models_own_failure(shop: Shop, provider: Start, said: str) -> None:
+    """Sent on in the history, it might look like a provider that is down."""
+    one = provider({**ABILITIES, "novice": lambda request: Answer(said)})
+    assert shop.build(config(one.url, [[0, 0]])).code == 0
+    assert shop.trials()[0] == "job-0/1:novice:fail"
+
+
+def test_a_reviewer_is_not_shown_what_befell_an_api(shop: Shop, provider: Start) -> None:
+    """A technical sample among accepted and failed ones: its reason names a model."""
+    one = provider({**ABILITIES, "novice": Failing(3, FAULTS["server_500"], apprentice(0))})
+    rules = {"rules": {"acceptance": {"passes": 3, "of": 3}}, "audit": {"rate": 1.0}}
+    assert shop.build(config(one.url, [[1]], protocol=rules)).code == 0
+    assert "technical" in str(shop.trials())
+    for entry in shop.read("audit_queue.jsonl"):
+        assert "novice" not in str(entry)
+        assert {trial["verdict"] for trial in entry["lower"]} == {"fail"}
+
+
+def test_hints_are_paid_for_at_their_own_price(shop: Shop, provider: Start) -> None:
+    one = provider({**ABILITIES, "adviser": lambda request: Answer('{"tier": "mid"}')})
+    adviser = {"name": "adviser", "model": "openai/adviser", "price": {"input": 1e6}}
+    shop.build(config(one.url, [[1]], protocol={"hints": {"source": "model", "model": adviser}}))
+    assert shop.read_json("spend.json")["usd"] == pytest.approx(11.0)
+    assert shop.manifest()["needed"]["list_price_usd"] == pytest.approx(11.0)
+
+
+def test_two_workloads_of_one_harness_are_told_apart_in_the_manifest(shop: Shop, provider: Start) -> None:
+    settings = config(provider().url, [[0]])
+    other = {**settings["protocol"]["workloads"][0], "harness": "tests.test_build:Annex", "options": {"early": True}}
+    settings["protocol"]["workloads"].append(other)
+    assert shop.build(settings).code == 0
+    assert [entry["version"] for entry in shop.manifest()["workloads"]] == ["1-False-True-False", "1-True-True-False"]
+
+
+class Annex(Workshop):
+    """A second workshop, whose jobs have names of their own."""
+
+    def instances(self, source: Any) -> Any:
+        for instance in super().instances(source):
+            yield replace(instance, id=f"annex-{instance.id}")
+
+
+def test_control_characters_in_names_reach_no_terminal(shop: Shop, provider: Start) -> None:
+    models = {"low\x1b]0;x": ["novice"], "[/x]": ["hand"], "high": ["master"]}
+    result = shop.build(config(provider().url, [[0, 1]], models=models))
+    assert result.code == 0
+    assert "\x1b" not in result.out + result.err
+    assert "[/x]" in result.out
+
+
+def test_every_line_of_the_rows_is_a_record_for_any_reader(shop: Shop, provider: Start) -> None:
+    one = provider({**ABILITIES, "novice": lambda r: Answer(worked(0, r["messages"]) + "\u2028\x85\u2029.")})
+    assert shop.build(config(one.url, [[0, 0]])).code == 0
+    text = (shop.run / "question_bank.jsonl").read_text()
+    assert len(text.splitlines()) == 2
+    assert "\u2028\x85\u2029." in shop.read("question_bank.jsonl")[1]["messages"][-2]["content"]

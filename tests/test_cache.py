@@ -126,6 +126,27 @@ def test_a_large_response_whose_file_is_gone_counts_as_absent(cache: Cache, tmp_
     assert cache.get(question()) is None
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"content": 7},
+        {"content": "\ud800"},
+        {"content": "x", "extra": "x"},
+        {"content": "x", "usage": [10**40, 0, 0, 0]},
+        {"content": "x", "usage": [-1, 0, 0, 0]},
+        {"content": "x", "tool_calls": [["f", {}]]},
+        {"content": "x", "tool_calls": "f"},
+        {"content": "x", "stop": "never"},
+        {},
+        [],
+    ],
+)
+def test_a_foreign_entry_that_is_no_response_counts_as_absent(cache: Cache, tmp_path: Path, response: Any) -> None:
+    value = {"prefix": "x", "run": "y", "response": response}
+    DiskStore(tmp_path / "cache").put(question().key(), value)
+    assert cache.get(question()) is None
+
+
 def test_a_folder_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache.db").write_bytes(b"not a database" * 1000)
     with pytest.raises(BadInput, match="response cache"):

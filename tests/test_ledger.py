@@ -118,14 +118,15 @@ def test_a_failed_transaction_leaves_nothing_behind(ledger: Ledger, tmp_path: Pa
     assert seen(ledger.trajectory(good)) == seen(current)
 
 
-def test_blocking_marks_the_unknown_trials_of_that_tier_alone(ledger: Ledger) -> None:
+def test_what_is_unknown_is_tried_again_and_what_was_passed_over_is_not(ledger: Ledger) -> None:
     for step, tier in ((1, 0), (2, 0), (2, 1)):
         trial = Trial(step, tier, "m", 3)
         ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.TECHNICAL), Receipt(), accepted=False)
-    ledger.block(1, "HTTP 500", [Purpose.SEARCH], step=2, tier=0)
-    assert [trial.superseded for trial in ledger.trials(1)] == [False, True, False]
+    ledger.record(1, Purpose.SEARCH, Trial(2, 0, "n", 3), Outcome(Verdict.FAIL), Receipt(), accepted=False)
+    ledger.block(1, "HTTP 500")
     assert ledger.counts() == {State.BLOCKED: 1, State.DROPPED: 1}
-    assert ledger.reopen_blocked() == 1
+    ledger.reopen()
+    assert [trial.superseded for trial in ledger.trials(1)] == [False, True, True, False]
     assert ledger.instance("bfcl", "a").state is State.OPEN
 
 

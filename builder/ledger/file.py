@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class Ledger:
     def _usable(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise BadInput(f"the ledger can not be used: {error}", file=self._path) from error
 
     @contextmanager
@@ -198,31 +198,34 @@ class Ledger:
         with self._transaction() as db:
             self._set_state(db, instance, State.DROPPED, reason)
 
-    def block(self, instance: int, reason: str, purposes: Collection[Purpose], step: int, tier: int) -> None:
-        """Technical outcomes leave a tier unknown: the instance waits, and those trials will be executed anew.
-
-        Only they: a technical trial whose tier passed by another model has been passed over for good.
-        """
+    def block(self, instance: int, reason: str) -> None:
+        """Technical outcomes leave a tier, or the seed, unknown: the instance waits for a resume."""
         with self._transaction() as db:
             self._set_state(db, instance, State.BLOCKED, reason)
-            db.executemany(
-                "UPDATE trials SET superseded = 1 "
-                "WHERE instance = ? AND purpose = ? AND step = ? AND tier = ? AND verdict = ?",
-                [(instance, purpose.value, step, tier, Verdict.TECHNICAL.value) for purpose in purposes],
-            )
 
     @staticmethod
     def _set_state(db: sqlite3.Connection, instance: int, state: State, reason: str) -> None:
         db.execute("UPDATE instances SET state = ?, reason = ? WHERE id = ?", (state.value, reason, instance))
 
-    def reopen_blocked(self) -> int:
-        """Blocked instances are open again. How many."""
-        if not self.counts().get(State.BLOCKED, 0):
-            return 0
+    def reopen(self) -> None:
+        """Blocked instances are open again, and what is unknown about open ones will be executed anew.
+
+        Unknown are the technical trials of the step under search, which is the last one that has any, of a seed that
+        was not found yet, and of fresh draws. Earlier steps are decided: there a technical trial was passed over.
+        """
+        counts = self.counts()
+        if not counts.get(State.BLOCKED, 0) and not counts.get(State.OPEN, 0):
+            return
         with self._transaction() as db:
-            return db.execute(
-                "UPDATE instances SET state = ?, reason = '' WHERE state = ?", (State.OPEN.value, State.BLOCKED.value)
-            ).rowcount
+            blocked, opened = State.BLOCKED.value, State.OPEN.value
+            db.execute("UPDATE instances SET state = ?, reason = '' WHERE state = ?", (opened, blocked))
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE verdict = ? AND superseded = 0 "
+                "AND instance IN (SELECT id FROM instances WHERE state = ?) "
+                "AND (purpose IN (?, ?) OR step = (SELECT max(step) FROM trials AS others "
+                "WHERE others.instance = trials.instance AND others.purpose NOT IN (?, ?)))",
+                (Verdict.TECHNICAL.value, opened, *[Purpose.CONFIRM.value, Purpose.CONTROL.value] * 2),
+            )
 
     def drop_blocked(self) -> int:
         """Give up on blocked instances. How many."""

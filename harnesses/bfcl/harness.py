@@ -19,7 +19,7 @@ from harnesses.bfcl.single_turn import SingleTurn, SingleTurnCheckpoint
 from harnesses.bfcl.truth import Truths
 from harnesses.bfcl.upstream import pinned_version, prompts
 
-VERSION = "1"
+VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
 

@@ -17,6 +17,9 @@ def stopped(response: Response) -> Finding | None:
         return Verdict.REFUSED, "the model refused"
     if response.stop is Stop.OVERFLOW:
         return Verdict.FAIL, "the prefix does not fit the model's context"
+    if response.malformed:
+        # Upstream takes what it cannot decode for no call: an attempt at a call would then pass as having made none.
+        return Verdict.FAIL, "a tool call that cannot be parsed"
     return None
 
 
