@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from builder.budget import Purse, spent
 from builder.cache import Cache, DiskStore
 from builder.client import Client
 from builder.config import Protocol, Workload
@@ -163,12 +164,15 @@ class Build:
             raise BadInput(str(error), field=f"protocol.workloads.{index}.source") from None
 
     def execute(self) -> None:
-        """Label all open instances. Raises RunStopped, BadInput or Interrupted; the ledger then says where to go on."""
+        """Label all open instances. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says
+        where to go on.
+        """
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
-        hints = self.protocol.hints
-        models = [model for _, model in self.protocol.pool.models()] + ([hints.model] if hints.model else [])
+        models, operation = self.protocol.models, self._config.operation
+        already = spent(self._run.path, self._ledger, models)
+        purse = Purse(operation.budget, already, self._run.path, self._stop)
         try:
-            with Client(models, self._config.operation, self._stop) as client:
+            with purse, Client(models.values(), operation, self._stop, purse.check) as client:
                 context = Context(
                     protocol=self.protocol,
                     ledger=self._ledger,
@@ -178,14 +182,17 @@ class Build:
                     stop=self._stop,
                     on_call=self.progress.on_call,
                     on_lock=self.progress.on_lock,
+                    purse=purse,
                 )
-                Threads(self._config.operation.workers, self._stop).run(
+                Threads(operation.workers, self._stop).run(
                     self._open_instances(), lambda job: self._label(context, *job)
                 )
+        except Interrupted:
+            raise purse.stopped_by or Interrupted("stopped") from None
         finally:
             cache.close()
-        if self._stop.is_set():
-            raise Interrupted("stopped")
+        if self._stop.is_set() and self._ledger.counts().get(State.OPEN, 0):
+            raise purse.stopped_by or Interrupted("stopped")
 
     def _hints(self) -> Hints:
         hints, pool = self.protocol.hints, self.protocol.pool

@@ -19,7 +19,7 @@ from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import BUILT_IN, Build
 from builder.config import Config
-from builder.errors import BadInput, Interrupted, StepdownError
+from builder.errors import BadInput, BudgetReached, Interrupted, StepdownError
 from builder.ledger import Ledger, State
 
 FINISHED, BAD_INPUT, WORK_LEFT, INTERRUPTED = 0, 2, 3, 130
@@ -105,11 +105,18 @@ def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> N
         if drop_blocked:
             click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
         work.admit()
+        reached: BudgetReached | None = None
         with console.shown(work.progress):
-            work.execute()
+            try:
+                work.execute()
+            except BudgetReached as error:  # what is finished is released, as where instances are blocked
+                reached = error
         summary = release.write(run, work.multi_step)
         _report(run, summary)
         left = run.ledger.counts()
+    if reached is not None:
+        click.echo(f"stepdown: {reached}; {_after_a_budget(reached.name, folder)}", err=True)
+        sys.exit(WORK_LEFT)
     if left.get(State.BLOCKED, 0) or left.get(State.OPEN, 0):
         click.echo(f"some instances are blocked; when the cause is gone: {_resume_command(folder)}", err=True)
         sys.exit(WORK_LEFT)
@@ -133,6 +140,13 @@ def _name_foreign_code(config: Config) -> None:
 
 def _resume_command(folder: Path) -> str:
     return f"stepdown resume {shlex.quote(str(folder))}"
+
+
+def _after_a_budget(name: str, folder: Path) -> str:
+    """How to go on; the time that a process may take begins anew with the next one."""
+    if name == "wall_clock":
+        return f"go on with: {_resume_command(folder)}"
+    return f"to go on, raise `operation.budget.{name}` and: {_resume_command(folder)} --config CONFIG"
 
 
 @contextmanager
@@ -167,7 +181,7 @@ def status(run: Path) -> None:
         raise BadInput("no run is here", file=run)
     ledger = Ledger(run, read_only=True)
     try:
-        for line in console.status_lines(ledger):
+        for line in console.status_lines(ledger, run):
             click.echo(line)
     finally:
         ledger.close()

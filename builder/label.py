@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from builder.budget import Purse
 from builder.cache import Cache
 from builder.calls import Calls, OnCall, Provider
 from builder.config import Protocol, Workload
-from builder.errors import Interrupted
+from builder.errors import Interrupted, StepdownError
 from builder.hints import Hints
 from builder.ledger import InstanceRecord, Ledger, Purpose, TrialRecord
 from builder.pool import Pool
@@ -43,6 +44,8 @@ class Context:
     on_call: OnCall | None = None
     on_lock: Callable[[], None] = lambda: None
     """Told whenever a step's search has ended."""
+    purse: Purse | None = None
+    """The run's budget; None: without limit."""
 
 
 def rules_of(protocol: Protocol) -> Rules:
@@ -79,7 +82,7 @@ class InstanceLabelling:
         self._ledger = context.ledger
         self._pool: Pool = context.protocol.pool
         self._rules = rules_of(context.protocol)
-        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call)
+        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call, context.purse)
         self._replayer = Replayer(instance, bench.harness, self._pool, self._calls)
         self._recorded: dict[_Place, TrialRecord] = {}
         for trial in context.ledger.trials(record.id):
@@ -195,7 +198,12 @@ class InstanceLabelling:
             return self._recalled(known), known.id
         if self._context.stop.is_set():
             raise Interrupted("stopped")
-        outcome = execute()
+        try:
+            outcome = execute()
+        except StepdownError:
+            # The trial will be executed anew, but what it has paid for by now is paid.
+            self._ledger.record_calls(self._record.id, purpose, self._calls.take_receipt())
+            raise
         accepted = is_accepted(outcome, trial.limit, self._rules) and purpose is not Purpose.VERIFY
         trial_id = self._ledger.record(
             self._record.id, purpose, trial, outcome, self._calls.take_receipt(), accepted=accepted, base=base

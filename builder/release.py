@@ -19,7 +19,7 @@ from audit.queue import Lower, queue_entry
 from audit.sampling import is_sampled
 from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
-from builder.pool import Pool
+from builder.pool import Model, Pool
 from builder.records import Lock, Trajectory, Usage, digest
 from builder.runs import RunFolder
 from builder.seeds import REFERENCE
@@ -173,7 +173,7 @@ def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(_File(run.path, SPEND))
-        spend.write(_spend(ledger, pool), indent=1)
+        spend.write(_spend(ledger, protocol.models), indent=1)
         spend.finish()
         # The manifest last: where it stands, the files it names are whole.
         manifest = stack.enter_context(_File(run.path, MANIFEST))
@@ -203,7 +203,7 @@ def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
             summary.unfinished += 1
 
 
-def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+def _spend(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     """What this run really paid, by purpose and model; what the cache answered is counted beside it."""
     totals = ledger.call_totals()
     paid = [
@@ -212,13 +212,13 @@ def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
             "model": total.model,
             "calls": total.calls,
             "tokens": _tokens(total.usage),
-            "usd": _price(pool, total.model, total.usage),
+            "usd": _price(models, total.model, total.usage),
         }
         for total in totals
         if total.paid
     ]
     return {
-        "usd": round(sum(_price(pool, total.model, total.usage) for total in totals if total.paid), 6),
+        "usd": round(sum(_price(models, total.model, total.usage) for total in totals if total.paid), 6),
         "calls": sum(total.calls for total in totals if total.paid),
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
@@ -226,14 +226,14 @@ def _spend(ledger: Ledger, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _needed(ledger: Ledger, pool: Pool) -> dict[str, Any]:
+def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     """The calls that the protocol needed, whoever paid for them, at list price."""
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
     for total in ledger.call_totals():
         calls[total.model] += total.calls
         usage[total.model] += total.usage
-    price = sum(_price(pool, model, used) for model, used in sorted(usage.items()))
+    price = sum(_price(models, model, used) for model, used in sorted(usage.items()))
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
@@ -246,8 +246,8 @@ def _tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-def _price(pool: Pool, model: str, usage: Usage) -> float:
-    entry = pool.by_name.get(model)
+def _price(models: Mapping[str, Model], model: str, usage: Usage) -> float:
+    entry = models.get(model)
     return round(entry.price.cost(usage), 6) if entry else 0.0
 
 
@@ -282,6 +282,6 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
         "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
-        "needed": _needed(run.ledger, pool),
+        "needed": _needed(run.ledger, protocol.models),
         "files": dict(files),
     }

@@ -73,15 +73,22 @@ class Client:
     """Calls models as the config's operation says. Thread-safe; a context manager.
 
     `stop`, once set, ends every wait: the call then raises Interrupted. Requests under way are left to finish, since
-    they are paid for.
+    they are paid for. `check` is asked before every request and raises where none may be begun.
     """
 
-    def __init__(self, models: Iterable[Model], operation: Operation, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        models: Iterable[Model],
+        operation: Operation,
+        stop: threading.Event | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._lanes = {model.name: _Lane(model, operation.endpoint(model.name)) for model in models}
         self._retries = retries = operation.retries
         first, longest = retries.first_wait, retries.longest_wait
         self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
         self._stop = stop or threading.Event()
+        self._check = check
         self._secrets = Secrets(lane.endpoint.api_key for lane in self._lanes.values() if lane.endpoint.api_key)
         self._runtime = Runtime()
         self._idle = threading.Condition()
@@ -216,6 +223,7 @@ class Client:
     def _working(self) -> Iterator[None]:
         """Counts a request as under way, so that `close` can wait for it."""
         self._wait(0)
+        self._check()
         with self._idle:
             if self._closed:
                 raise Interrupted("the client is closed")
