@@ -96,6 +96,7 @@ class Purse:
             try:
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
                 self._keep()
+                os.ftruncate(self._file, _WIDTH)
             except OSError as error:
                 raise BadInput(f"what is paid can not be kept: {error.strerror}", file=path) from None
         if self._budget.wall_clock is not None:

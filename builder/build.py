@@ -90,6 +90,26 @@ def harness_of(workload: Workload, field: str) -> Harness:
     return made
 
 
+def bench_of(protocol: Protocol, index: int) -> Bench:
+    """A workload of the config, ready to be worked at. Raises BadInput. Loading its harness runs its code."""
+    workload, place = protocol.workloads[index], f"protocol.workloads.{index}"
+    harness = harness_of(workload, f"{place}.harness")
+    try:
+        strong_models(workload.seeds, protocol.pool)
+    except BadInput as error:
+        raise BadInput(str(error), field=place) from None
+    file = workload.seeds.file
+    return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name) if file else None)
+
+
+def selected(index: int, bench: Bench) -> Iterator[Instance]:
+    """The instances that a workload's source selects. Raises BadInput."""
+    try:
+        yield from bench.harness.instances(bench.workload.source)
+    except BadInput as error:
+        raise BadInput(str(error), field=f"protocol.workloads.{index}.source") from None
+
+
 class Build:
     """Labels every open instance of a run. `stop` ends it early; what was paid for is kept."""
 
@@ -98,7 +118,7 @@ class Build:
         self._run, self._stop = run, stop
         self._config, self._ledger = run.config, run.ledger
         self.progress = Progress()
-        self._benches = [self._bench(index, workload) for index, workload in enumerate(self.protocol.workloads)]
+        self._benches = [bench_of(self.protocol, index) for index in range(len(self.protocol.workloads))]
         self._check_versions()
 
     @property
@@ -109,16 +129,6 @@ class Build:
     def multi_step(self) -> dict[str, bool]:
         """Of each benchmark, whether its trajectories have several steps."""
         return {bench.harness.name: bench.harness.multi_step for bench in self._benches}
-
-    def _bench(self, index: int, workload: Workload) -> Bench:
-        place = f"protocol.workloads.{index}"
-        harness = harness_of(workload, f"{place}.harness")
-        try:
-            strong_models(workload.seeds, self.protocol.pool)
-        except BadInput as error:
-            raise BadInput(str(error), field=place) from None
-        file = workload.seeds.file
-        return Bench(workload, harness, SeedFile(file, self.protocol.pool, harness.name) if file else None)
 
     def _check_versions(self) -> None:
         """A harness that changed since the run was begun would label one run by two measures."""
@@ -149,19 +159,12 @@ class Build:
     def _once_each(self) -> Iterator[Instance]:
         seen: set[tuple[str, str]] = set()
         for index, bench in enumerate(self._benches):
-            for instance in self._selected(index, bench):
+            for instance in selected(index, bench):
                 if instance.key in seen:
                     place = f"protocol.workloads.{index}.source"
                     raise BadInput(f"instance {instance.id!r} is selected twice", field=place)
                 seen.add(instance.key)
                 yield instance
-
-    @staticmethod
-    def _selected(index: int, bench: Bench) -> Iterator[Instance]:
-        try:
-            yield from bench.harness.instances(bench.workload.source)
-        except BadInput as error:
-            raise BadInput(str(error), field=f"protocol.workloads.{index}.source") from None
 
     def execute(self) -> None:
         """Label all open instances. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says
@@ -203,7 +206,7 @@ class Build:
     def _open_instances(self) -> Iterator[tuple[InstanceRecord, Instance, Bench]]:
         for index, bench in enumerate(self._benches):
             if self._ledger.counts().get(State.OPEN, 0):
-                for instance in self._selected(index, bench):
+                for instance in selected(index, bench):
                     record = self._ledger.instance(*instance.key)
                     if record.state is State.OPEN:
                         yield record, instance, bench

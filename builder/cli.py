@@ -17,7 +17,8 @@ import click
 
 from builder import config as configs
 from builder import console, doctor, release, runs
-from builder.build import BUILT_IN, Build
+from builder.build import Build
+from builder.commands import estimate
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, StepdownError
 from builder.ledger import Ledger, State
@@ -47,6 +48,7 @@ def main() -> None:
     \b
     Start here:
       stepdown doctor                                       what this machine can run
+      stepdown estimate configs/quickstart.yaml             what a run will cost, before it does
       stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
@@ -100,7 +102,7 @@ def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> N
     stop = threading.Event()
     with runs.opened(folder, config) as run, _stopping(stop, folder):
         run.config.check_keys()
-        _name_foreign_code(run.config)
+        console.name_foreign_code(run.config)
         work = Build(run, stop)
         if drop_blocked:
             click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
@@ -129,13 +131,6 @@ def _report(run: runs.RunFolder, summary: release.Summary) -> None:
         out.print(line, markup=False)
     for name in (release.ROWS, release.EVIDENCE, release.QUEUE, release.MANIFEST, release.SPEND):
         out.print(str(run.path / name), markup=False)
-
-
-def _name_foreign_code(config: Config) -> None:
-    """A config is code where it names a workload of one's own: say so before it is loaded."""
-    for workload in config.protocol.workloads:
-        if workload.harness not in BUILT_IN:
-            click.echo(f"loading workload {console.printable(workload.harness)}: its code runs here", err=True)
 
 
 def _resume_command(folder: Path) -> str:
@@ -199,6 +194,9 @@ def doctor_command(config: Path | None) -> None:
         click.echo(console.printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
     if config and not all(finding.ok for finding in findings if finding.needed):
         sys.exit(BAD_INPUT)
+
+
+main.add_command(estimate.command)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from builder.budget import Spent, spent
-from builder.build import Progress
-from builder.config import Budget, Operation, Protocol
+from builder.build import BUILT_IN, Progress
+from builder.config import Budget, Config, Operation, Protocol
 from builder.ledger import Ledger, State
 from builder.ledger.file import FILE_NAME as LEDGER_NAME
 from builder.pool import Pool
@@ -66,6 +67,13 @@ def progress_line(progress: Progress) -> str:
     if left is not None and progress.instances < progress.total:
         parts.append(f"{timedelta(seconds=round(left))} left")
     return " · ".join(parts)
+
+
+def name_foreign_code(config: Config) -> None:
+    """A config is code where it names a workload of one's own: say so before it is loaded."""
+    for workload in config.protocol.workloads:
+        if workload.harness not in BUILT_IN:
+            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from builder.budget import Purse
 from builder.cache import Cache
 from builder.calls import Calls, OnCall, Provider
 from builder.config import Protocol, Workload
-from builder.errors import Interrupted, StepdownError
+from builder.errors import Interrupted
 from builder.hints import Hints
 from builder.ledger import InstanceRecord, Ledger, Purpose, TrialRecord
 from builder.pool import Pool
@@ -198,12 +198,7 @@ class InstanceLabelling:
             return self._recalled(known), known.id
         if self._context.stop.is_set():
             raise Interrupted("stopped")
-        try:
-            outcome = execute()
-        except StepdownError:
-            # The trial will be executed anew, but what it has paid for by now is paid.
-            self._ledger.record_calls(self._record.id, purpose, self._calls.take_receipt())
-            raise
+        outcome = execute()
         accepted = is_accepted(outcome, trial.limit, self._rules) and purpose is not Purpose.VERIFY
         trial_id = self._ledger.record(
             self._record.id, purpose, trial, outcome, self._calls.take_receipt(), accepted=accepted, base=base

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from audit.queue import Lower, queue_entry
 from audit.sampling import is_sampled
+from builder.budget import spent
 from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Model, Pool
@@ -173,7 +174,7 @@ def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(_File(run.path, SPEND))
-        spend.write(_spend(ledger, protocol.models), indent=1)
+        spend.write(_spend(run), indent=1)
         spend.finish()
         # The manifest last: where it stands, the files it names are whole.
         manifest = stack.enter_context(_File(run.path, MANIFEST))
@@ -203,9 +204,17 @@ def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
             summary.unfinished += 1
 
 
-def _spend(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
-    """What this run really paid, by purpose and model; what the cache answered is counted beside it."""
+def _spend(run: RunFolder) -> dict[str, Any]:
+    """What this run really paid, by purpose and model; what the cache answered is counted beside it.
+
+    `unbooked` was paid for trials that have not ended, or lost when the run was killed.
+    """
+    ledger, models = run.ledger, run.config.protocol.models
     totals = ledger.call_totals()
+    calls = sum(total.calls for total in totals if total.paid)
+    usd = sum(_price(models, total.model, total.usage) for total in totals if total.paid)
+    everything = spent(run.path, ledger, models)
+    unbooked = everything.calls - calls
     paid = [
         {
             "purpose": total.purpose,
@@ -218,8 +227,9 @@ def _spend(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
         if total.paid
     ]
     return {
-        "usd": round(sum(_price(models, total.model, total.usage) for total in totals if total.paid), 6),
-        "calls": sum(total.calls for total in totals if total.paid),
+        "usd": round(usd, 6),
+        "calls": calls,
+        "unbooked": {"usd": round(everything.usd - usd, 6) if unbooked else 0.0, "calls": unbooked},
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,

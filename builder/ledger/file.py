@@ -330,11 +330,6 @@ class Ledger:
             ),
         )
 
-    def record_calls(self, instance: int, purpose: Purpose, receipt: Receipt) -> None:
-        """Keep what a trial has taken that was left before it came to an outcome."""
-        with self._transaction() as db:
-            self._add_calls(db, instance, purpose, receipt)
-
     def call_totals(self) -> list[CallTotal]:
         """The run's distinct calls by purpose, model, and whether this run paid for them."""
         return [
