@@ -40,16 +40,16 @@ class Spent:
 
 def spent(folder: Path, ledger: Ledger, models: Mapping[str, Model]) -> Spent:
     """What a run has paid over all its processes, what a killed one did not book included."""
-    paid = [total for total in ledger.call_totals() if total.paid]
-    usd = sum(models[total.model].price.cost(total.usage) for total in paid if total.model in models)
-    kept = _read(folder / FILE_NAME)
-    return Spent(max(kept.calls, sum(total.calls for total in paid)), max(kept.usd, usd))
+    paid = [call for call in ledger.call_totals() if call.paid]
+    usd = sum(models[call.model].price.cost(call.usage) for call in paid if call.model in models)
+    total = kept(folder)
+    return Spent(max(total.calls, sum(call.calls for call in paid)), max(total.usd, usd))
 
 
-def _read(path: Path) -> Spent:
-    """The total as the file has it; nothing where there is none that can be read."""
+def kept(folder: Path) -> Spent:
+    """The total as the run's file has it; nothing where there is none that can be read."""
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads((folder / FILE_NAME).read_bytes())
         return Spent(int(data["calls"]), float(data["usd"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Spent()

@@ -15,7 +15,7 @@ from builder.cache import Cache, DiskStore
 from builder.client import Client
 from builder.config import Protocol, Workload
 from builder.errors import BadInput, Interrupted
-from builder.hints import FileHints, Hints, ModelHints, NoHints
+from builder.hints import FileHints, Hints, ModelHints
 from builder.label import Bench, Context, InstanceLabelling
 from builder.ledger import InstanceRecord, State
 from builder.pool import Model
@@ -26,7 +26,7 @@ from builder.validation import changes
 from builder.workers import Threads
 from harnesses.base import Harness
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL"}
+BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 
@@ -170,6 +170,8 @@ class Build:
         """Label all open instances. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says
         where to go on.
         """
+        if not self._ledger.counts().get(State.OPEN, 0):
+            return
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
         models, operation = self.protocol.models, self._config.operation
         already = spent(self._run.path, self._ledger, models)
@@ -197,11 +199,11 @@ class Build:
         if self._stop.is_set() and self._ledger.counts().get(State.OPEN, 0):
             raise purse.stopped_by or Interrupted("stopped")
 
-    def _hints(self) -> Hints:
+    def _hints(self) -> Hints | None:
         hints, pool = self.protocol.hints, self.protocol.pool
         if hints.file is not None:
             return FileHints(hints.file, pool)
-        return ModelHints(hints.model, pool) if hints.model is not None else NoHints()
+        return ModelHints(hints.model, pool) if hints.model is not None else None
 
     def _open_instances(self) -> Iterator[tuple[InstanceRecord, Instance, Bench]]:
         for index, bench in enumerate(self._benches):

@@ -84,6 +84,10 @@ class Plan:
     of: int = 1
     early: bool | None = False
     """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
+    confirm: int = 0
+    """Executions of the final trajectory, each step by its lock."""
+    control: int = 0
+    """Draws of the strong model at every step that stays strong."""
 
     @property
     def failing(self) -> int:
@@ -105,13 +109,17 @@ def best(shape: Shape, strong: str, plan: Plan) -> Bill:
     for place, step in enumerate(shape, 1):
         own, rest = _own(step), whole(shape[place:])
         lost = Amount() if plan.early is not False else rest
-        if len(models) * plan.failing * (1 + lost.calls) < plan.passes * (1 + rest.calls):
+        all_lost = (len(models) * plan.failing + plan.control) * (1 + lost.calls)
+        if all_lost < plan.passes * (1 + rest.calls):
             for model in models:
                 bill.add(model, own, plan.failing)
                 bill.add(strong, lost, plan.failing)
+            bill.add(strong, own + lost, plan.control)
         else:
             bill.add(plan.cascades[0][0], own, plan.passes)
             bill.add(strong, rest, plan.passes)
+        if plan.early is False or place == 1:
+            bill.add(plan.cascades[0][0], own, plan.confirm)
     return bill
 
 
@@ -126,6 +134,8 @@ def worst(shape: Shape, strong: str, plan: Plan) -> Bill:
         for model in _models(plan):
             bill.add(model, own, plan.of)
             bill.add(strong, rest, plan.of)
+        bill.add(strong, own, plan.confirm)
+        bill.add(strong, own + rest, plan.control)
     return bill
 
 
@@ -138,12 +148,14 @@ def expected(shape: Shape, strong: str, plan: Plan, shares: Sequence[float]) -> 
     for place, step in enumerate(shape, 1):
         own, rest = _own(step), whole(shape[place:])
         for tier, cascade in enumerate(plan.cascades):
-            bill.add(cascade[0], own, shares[tier] * plan.passes)
+            bill.add(cascade[0], own, shares[tier] * (plan.passes + plan.confirm))
             bill.add(strong, rest, shares[tier] * plan.passes)
             failing = sum(shares[tier + 1 :]) * plan.failing
             for model in cascade:
                 bill.add(model, own, failing)
                 bill.add(strong, rest, 0.0 if plan.early else failing)
+        bill.add(strong, own, shares[-1] * plan.confirm)
+        bill.add(strong, own + rest, shares[-1] * plan.control)
     return bill
 
 

@@ -91,7 +91,8 @@ def _workload(protocol: Protocol, index: int, steps: int | None, earlier: Seeds,
     harness = bench.harness
     early = harness.early_verdicts if isinstance(harness, TellsHowSoon) else None
     rules = rules_of(protocol)
-    plan = Plan(rules.cascades, rules.passes, rules.of, early)
+    fresh = protocol.rules
+    plan = Plan(rules.cascades, rules.passes, rules.of, early, fresh.confirm, fresh.control)
     shares = label_shares(harness.name, len(protocol.pool.tiers))
     bases: Counter[str] = Counter()
     instances = total = missing = 0

@@ -21,7 +21,7 @@ from builder.estimate import Shape, StepSize
 from builder.label import Bench
 from builder.ledger import Ledger
 from builder.pool import WORKLOAD, Model, Pool
-from builder.records import Instance, Outcome, Prefix, Response, Step, Trajectory, Verdict
+from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Trajectory, Verdict
 from builder.replay import Replayer
 from builder.seeds import REFERENCE, strong_models
 from harnesses.base import Answers, Harness
@@ -152,7 +152,7 @@ def _by_reference(instance: Instance, harness: Harness) -> Shape | None:
         with harness.open(instance) as episode:
             while len(steps) < LONGEST:
                 prefix = episode.prefix()
-                answer = harness.answer(REFERENCE.removeprefix(WORKLOAD), instance, prefix)
+                answer = harness.answer(REFERENCE.removeprefix(WORKLOAD), instance, prefix, FIRST)
                 if answer is None:
                     return None
                 steps.append(Step(prefix, answer, REFERENCE))
@@ -195,7 +195,7 @@ def _attempts(instance: Instance, bench: Bench, pool: Pool, replayer: Replayer) 
 class _Nobody:
     """A provider that is not there: seeds that can be played need none."""
 
-    def complete(self, model: Model, prefix: Prefix, *, sample: int = 0) -> Completion:
+    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
         raise Technical(f"{model.name} is not asked for an estimate")
 
 

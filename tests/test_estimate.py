@@ -150,7 +150,7 @@ def settings(url: str, needs: Sequence[Sequence[int]], **changes: Any) -> dict[s
     return workshop.config(url, needs, models=THREE, **changes)
 
 
-@pytest.mark.parametrize("rules", [{}, {"acceptance": {"passes": 1, "of": 2}}])
+@pytest.mark.parametrize("rules", [{}, {"acceptance": {"passes": 1, "of": 2}, "confirm": 2}])
 @pytest.mark.parametrize(("skill", "name"), [(0, "best"), (5, "worst")])
 def test_a_build_takes_the_best_or_the_worst_in_the_extreme_cases(
     shop: Shop, provider: Start, skill: int, name: str, rules: dict[str, Any]
@@ -171,7 +171,8 @@ def test_a_build_takes_no_less_than_the_best_and_no_more_than_the_worst(
     shop: Shop, provider: Start, needs: list[list[int]], early: bool
 ) -> None:
     one = provider(SKILLED)
-    config = settings(one.url, needs, options={"early": early})
+    fresh = {"rules": {"confirm": 1, "control": 1}}
+    config = settings(one.url, needs, options={"early": early}, protocol=fresh)
     made = estimated(shop, config)
     assert shop.build(config).code == 0
     assert total(made, "best") <= one.count() <= total(made, "worst")

@@ -4,6 +4,6 @@
 """
 
 from builder.ledger.file import Ledger
-from builder.ledger.schema import InstanceRecord, Purpose, State, TrialRecord
+from builder.ledger.schema import KEPT, InstanceRecord, Purpose, State, TrialRecord
 
-__all__ = ["InstanceRecord", "Ledger", "Purpose", "State", "TrialRecord"]
+__all__ = ["KEPT", "InstanceRecord", "Ledger", "Purpose", "State", "TrialRecord"]
