@@ -166,7 +166,7 @@ class Purse:
 
     def _keep(self) -> None:
         if self._file is not None:
-            text = json.dumps({"calls": self._spent.calls, "usd": round(self._spent.usd, 9)})
+            text = f'{{"calls": {self._spent.calls}, "usd": {self._spent.usd:.9f}}}'
             os.pwrite(self._file, text.ljust(_WIDTH - 1).encode() + b"\n", 0)
 
     def _end(self) -> None:
