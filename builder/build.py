@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from builder.budget import Purse, spent
 from builder.cache import Cache, DiskStore
 from builder.client import Client
 from builder.config import Protocol, Workload
@@ -95,6 +96,31 @@ def harness_of(workload: Workload, field: str) -> Harness:
     return harness
 
 
+def bench_of(protocol: Protocol, index: int) -> Bench:
+    """A workload of the config, ready to be worked at. Raises BadInput. Loading its harness runs its code."""
+    workload, place = protocol.workloads[index], f"protocol.workloads.{index}"
+    harness = harness_of(workload, f"{place}.harness")
+    try:
+        strong_models(workload.seeds, protocol.pool)
+    except BadInput as error:
+        raise BadInput(str(error), field=place) from None
+    file = workload.seeds.file
+    return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name) if file else None)
+
+
+def selected(index: int, bench: Bench) -> Iterator[Instance]:
+    """The instances that a workload's source selects. Raises BadInput."""
+    field = f"protocol.workloads.{index}.source"
+    try:
+        yield from bench.harness.instances(bench.workload.source)
+    except BadInput as error:
+        raise BadInput(str(error), field=field) from None
+    except StepdownError:
+        raise
+    except Exception as error:
+        raise BadInput(f"the workload can not read it: {type(error).__name__}: {error}", field=field) from None
+
+
 class Build:
     """Labels every open instance of a run. `stop` ends it early; what was paid for is kept."""
 
@@ -103,7 +129,7 @@ class Build:
         self._run, self._stop = run, stop
         self._config, self._ledger = run.config, run.ledger
         self.progress = Progress()
-        self._benches = [self._bench(index, workload) for index, workload in enumerate(self.protocol.workloads)]
+        self._benches = [bench_of(self.protocol, index) for index in range(len(self.protocol.workloads))]
         self._hints = self._read_hints()
         self._check_versions()
 
@@ -115,16 +141,6 @@ class Build:
     def multi_step(self) -> dict[str, bool]:
         """Of each benchmark, whether its trajectories have several steps."""
         return {bench.harness.name: bench.harness.multi_step for bench in self._benches}
-
-    def _bench(self, index: int, workload: Workload) -> Bench:
-        place = f"protocol.workloads.{index}"
-        harness = harness_of(workload, f"{place}.harness")
-        try:
-            strong_models(workload.seeds, self.protocol.pool)
-        except BadInput as error:
-            raise BadInput(str(error), field=place) from None
-        file = workload.seeds.file
-        return Bench(workload, harness, SeedFile(file, self.protocol.pool, harness.name) if file else None)
 
     def _check_versions(self) -> None:
         """A harness that changed since the run was begun would label one run by two measures."""
@@ -159,34 +175,28 @@ class Build:
     def _once_each(self) -> Iterator[Instance]:
         seen: set[tuple[str, str]] = set()
         for index, bench in enumerate(self._benches):
-            for instance in self._selected(index, bench):
+            for instance in selected(index, bench):
                 place = f"protocol.workloads.{index}.source"
                 if not is_id(instance.id):
-                    raise BadInput(
-                        f"instance id {instance.id!r} is not 1 to {LONGEST_ID} printable characters", field=place
-                    )
+                    problem = f"instance id {instance.id!r} is not 1 to {LONGEST_ID} printable characters"
+                    raise BadInput(problem, field=place)
                 if instance.key in seen:
                     raise BadInput(f"instance {instance.id!r} is selected twice", field=place)
                 seen.add(instance.key)
                 yield instance
 
-    @staticmethod
-    def _selected(index: int, bench: Bench) -> Iterator[Instance]:
-        field = f"protocol.workloads.{index}.source"
-        try:
-            yield from bench.harness.instances(bench.workload.source)
-        except BadInput as error:
-            raise BadInput(str(error), field=field) from None
-        except StepdownError:
-            raise
-        except Exception as error:
-            raise BadInput(f"the workload can not read it: {type(error).__name__}: {error}", field=field) from None
-
     def execute(self) -> None:
-        """Label all open instances. Raises RunStopped, BadInput or Interrupted; the ledger then says where to go on."""
+        """Label all open instances. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says
+        where to go on.
+        """
+        if not self._ledger.counts().get(State.OPEN, 0):
+            return
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
+        models, operation = self.protocol.models, self._config.operation
+        already = spent(self._run.path, self._ledger, models)
+        purse = Purse(operation.budget, already, self._run.path, self._stop)
         try:
-            with Client(self.protocol.models.values(), self._config.operation, self._stop) as client:
+            with purse, Client(models.values(), operation, self._stop, purse.check) as client:
                 context = Context(
                     protocol=self.protocol,
                     ledger=self._ledger,
@@ -196,14 +206,17 @@ class Build:
                     stop=self._stop,
                     on_call=self.progress.on_call,
                     on_lock=self.progress.on_lock,
+                    purse=purse,
                 )
-                Threads(self._config.operation.workers, self._stop).run(
+                Threads(operation.workers, self._stop).run(
                     self._open_instances(), lambda job: self._label(context, *job)
                 )
+        except Interrupted:
+            raise purse.stopped_by or Interrupted("stopped") from None
         finally:
             cache.close()
-        if self._stop.is_set():
-            raise Interrupted("stopped")
+        if self._stop.is_set() and self._ledger.counts().get(State.OPEN, 0):
+            raise purse.stopped_by or Interrupted("stopped")
 
     def _read_hints(self) -> Hints | None:
         hints, pool = self.protocol.hints, self.protocol.pool
@@ -216,7 +229,7 @@ class Build:
         left = self._ledger.counts().get(State.OPEN, 0)
         for index, bench in enumerate(self._benches if left else ()):
             field = f"protocol.workloads.{index}.source"
-            for instance in self._selected(index, bench):
+            for instance in selected(index, bench):
                 try:
                     record = self._ledger.instance(*instance.key)
                 except KeyError:

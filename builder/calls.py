@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from builder.budget import Purse
 from builder.cache import Cache, Question
 from builder.errors import StepdownError
 from builder.pool import WORKLOAD, Model
@@ -40,11 +41,18 @@ class Calls:
     """Asks models about one instance. Used by one thread; `take_receipt` says what it took."""
 
     def __init__(
-        self, instance: Instance, harness: Harness, provider: Provider, cache: Cache, on_call: OnCall | None = None
+        self,
+        instance: Instance,
+        harness: Harness,
+        provider: Provider,
+        cache: Cache,
+        on_call: OnCall | None = None,
+        purse: Purse | None = None,
     ) -> None:
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
         self._answers = harness if isinstance(harness, Answers) else None
+        self._purse = purse or Purse()
         self._receipt = Receipt()
 
     def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
@@ -75,6 +83,13 @@ class Calls:
         return response
 
     def _make(self, question: Question) -> Response:
+        """A new response. Raises BudgetReached where none may be paid for."""
+        with self._purse.call(question.model) as pay:
+            response = self._answer(question)
+            pay(response.usage)
+        return response
+
+    def _answer(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
             completion = self._provider.complete(model, question.prefix, sample=question.sample)

@@ -17,9 +17,10 @@ import click
 
 from builder import config as configs
 from builder import console, doctor, release, runs
-from builder.build import BUILT_IN, Build
+from builder.build import Build
+from builder.commands import estimate
 from builder.config import Config
-from builder.errors import BadInput, Interrupted, RunStopped, StepdownError
+from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
 from builder.text import printable
 
@@ -53,6 +54,7 @@ def main() -> None:
     \b
     Start here:
       stepdown doctor                                       what this machine can run
+      stepdown estimate configs/quickstart.yaml             what a run will cost, before it does
       stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
@@ -107,16 +109,23 @@ def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> N
     stop = threading.Event()
     with runs.opened(folder, config) as run, _stopping(stop, folder):
         run.config.check_keys()
-        _name_foreign_code(run.config)
+        console.name_foreign_code(run.config)
         work = Build(run, stop)
         if drop_blocked:
             click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
         work.admit()
+        reached: BudgetReached | None = None
         with console.shown(work.progress), _told_how_to_go_on(folder):
-            work.execute()
+            try:
+                work.execute()
+            except BudgetReached as error:  # what is finished is released, as where instances are blocked
+                reached = error
         summary = release.write(run, work.multi_step)
         _report(run, summary)
         left = run.ledger.counts()
+    if reached is not None:
+        click.echo(f"stepdown: {reached}; {_after_a_budget(reached.name, folder)}", err=True)
+        sys.exit(WORK_LEFT)
     if blocked := left.get(State.BLOCKED, 0):
         click.echo(
             f"{blocked} instances are blocked by technical errors, for the reasons above, and have no labels. "
@@ -143,15 +152,15 @@ def _report(run: runs.RunFolder, summary: release.Summary) -> None:
         out.print(str(run.path / name), markup=False)
 
 
-def _name_foreign_code(config: Config) -> None:
-    """A config is code where it names a workload of one's own: say so before it is loaded."""
-    for workload in config.protocol.workloads:
-        if workload.harness not in BUILT_IN:
-            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
-
-
 def _resume_command(folder: Path) -> str:
     return f"stepdown resume {shlex.quote(str(folder))}"
+
+
+def _after_a_budget(name: str, folder: Path) -> str:
+    """How to go on; the time that a process may take begins anew with the next one."""
+    if name == "wall_clock":
+        return f"go on with: {_resume_command(folder)}"
+    return f"to go on, raise `operation.budget.{name}` and: {_resume_command(folder)} --config CONFIG"
 
 
 @contextmanager
@@ -187,7 +196,7 @@ def status(run: Path) -> None:
         raise BadInput("no run is here", file=run)
     ledger = Ledger(run, read_only=True)
     try:
-        for line in console.status_lines(ledger):
+        for line in console.status_lines(ledger, run):
             click.echo(line)
     finally:
         ledger.close()
@@ -205,6 +214,9 @@ def doctor_command(config: Path | None) -> None:
         click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
     if config and not all(finding.ok for finding in findings if finding.needed):
         sys.exit(BAD_INPUT)
+
+
+main.add_command(estimate.command)
 
 
 if __name__ == "__main__":

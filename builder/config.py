@@ -140,6 +140,10 @@ class Endpoint(Strict):
     """Name of the environment variable that holds the key."""
     concurrency: int | None = Field(None, ge=1)
     """Calls of this model under way at once; None: as many as there are workers."""
+    requests_per_minute: int | None = Field(None, ge=1)
+    """Requests of this model begun in any 60 seconds, retries included; None: no limit of ours."""
+    tokens_per_minute: int | None = Field(None, ge=1)
+    """Tokens of this model, prompt and completion, in any 60 seconds; None: no limit of ours."""
     timeout: float = Field(120.0, gt=0, le=86_400)
     """Seconds that one call may take."""
 
@@ -165,6 +169,17 @@ class Retries(Strict):
     longest_wait: float = Field(60.0, ge=0, le=86_400)
 
 
+class Budget(Strict):
+    """What a run may spend before it stops with work left. None: without limit."""
+
+    usd: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """List price of what the run paid, over all resumes; exceeded by the calls in hand at most."""
+    calls: int | None = Field(None, ge=1)
+    """Calls that the run made, over all resumes, those of the workload's pseudo-models included."""
+    wall_clock: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Seconds that one process works on the run."""
+
+
 class Operation(Strict):
     """How the run is carried out. No label depends on it; it may change at any resume."""
 
@@ -175,6 +190,7 @@ class Operation(Strict):
     endpoints: dict[str, Endpoint] = Field(default_factory=dict)
     """By the pool's model name; `default` for those that are not named."""
     retries: Retries = Retries()
+    budget: Budget = Budget()
 
     def endpoint(self, model: str) -> Endpoint:
         return self.endpoints.get(model) or self.endpoints.get("default") or Endpoint()
@@ -191,6 +207,17 @@ class Config(Strict):
         known = {"default", *self.protocol.models}
         if unknown := sorted(set(self.operation.endpoints) - known):
             raise ValueError(f"operation.endpoints: the pool has no model {unknown[0]!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _what_a_budget_counts_has_a_price(self) -> Config:
+        if self.operation.budget.usd is not None:
+            for model in self.remote_models():
+                if "price" not in model.model_fields_set:
+                    raise ValueError(
+                        f"operation.budget.usd: model {model.name!r} has no price, so what it costs is not counted; "
+                        "give it one (`price: {}` where it is free)"
+                    )
         return self
 
     def remote_models(self) -> list[Model]:

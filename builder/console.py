@@ -8,17 +8,23 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from builder.build import Progress
+from builder.budget import Spent, spent
+from builder.build import BUILT_IN, Progress
+from builder.config import Budget, Config, Operation, Protocol
 from builder.ledger import Ledger, State
+from builder.ledger.file import FILE_NAME as LEDGER_NAME
 from builder.pool import Pool
 from builder.release import Summary
 from builder.text import printable
+from builder.validation import validated
 
 PLAIN_INTERVAL = 10.0
 """Seconds between progress lines where there is no terminal to redraw."""
@@ -49,6 +55,13 @@ def progress_line(progress: Progress) -> str:
     if left is not None and progress.instances < progress.total:
         parts.append(f"{timedelta(seconds=round(left))} left")
     return " · ".join(parts)
+
+
+def name_foreign_code(config: Config) -> None:
+    """A config is code where it names a workload of one's own: say so before it is loaded."""
+    for workload in config.protocol.workloads:
+        if workload.harness not in BUILT_IN:
+            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
 
 
 @contextmanager
@@ -103,8 +116,20 @@ def held_back(summary: Summary) -> Iterator[str]:
         yield f"unfinished: {summary.unfinished}"
 
 
-def status_lines(ledger: Ledger) -> Iterator[str]:
-    """Where a run stands, from its ledger alone."""
+def spent_line(paid: Spent, budget: Budget) -> str:
+    """What a run has paid, beside its budget where it has one.
+
+    >>> spent_line(Spent(7, 0.25), Budget(calls=10))
+    'paid: 7 of 10 calls, $0.2500'
+    """
+    calls = f"{paid.calls}{f' of {budget.calls}' if budget.calls is not None else ''} calls"
+    usd = f"${paid.usd:.4f}{f' of ${budget.usd:.4f}' if budget.usd is not None else ''}"
+    seconds = f"; at most {budget.wall_clock:g} seconds a process" if budget.wall_clock is not None else ""
+    return f"paid: {calls}, {usd}{seconds}"
+
+
+def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
+    """Where a run stands, from its folder alone."""
     protocol = ledger.meta("protocol")
     if protocol is None:
         yield "not begun"
@@ -118,8 +143,11 @@ def status_lines(ledger: Ledger) -> Iterator[str]:
         labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
     for benchmark, tiers in sorted(labels.items()):
         yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
-    paid = sum(total.calls for total in ledger.call_totals() if total.paid)
-    yield f"calls paid: {paid}; errors before retries: {ledger.retried_errors()}"
+    where = folder / LEDGER_NAME
+    models = validated(Protocol, protocol, file=where).models
+    budget = validated(Operation, ledger.meta("operation"), file=where).budget
+    yield spent_line(spent(folder, ledger, models), budget)
+    yield f"errors before retries: {ledger.retried_errors()}"
     for record in ledger.instances(State.BLOCKED, State.DROPPED):
         yield f"{record.state.value}: {printable(record.benchmark)}/{printable(record.instance_id)}: " + printable(
             record.reason

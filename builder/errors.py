@@ -45,3 +45,11 @@ class Technical(StepdownError):
 
 class Interrupted(StepdownError):
     """A person or a budget asked the run to stop; work in hand was left where it was."""
+
+
+class BudgetReached(Interrupted):
+    """A budget of the run is used up: no further call is begun. `name` is its field in the config. Exit code 3."""
+
+    def __init__(self, name: str, spent: str) -> None:
+        super().__init__(f"the run's budget of {name} is reached ({spent})")
+        self.name = name

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from builder.budget import Purse
 from builder.cache import Cache
 from builder.calls import Calls, OnCall, Provider
 from builder.config import Protocol, Workload
@@ -45,6 +46,8 @@ class Context:
     on_call: OnCall | None = None
     on_lock: Callable[[], None] = lambda: None
     """Told whenever a step's search has ended."""
+    purse: Purse | None = None
+    """The run's budget; None: without limit."""
 
 
 def rules_of(protocol: Protocol) -> Rules:
@@ -81,7 +84,7 @@ class InstanceLabelling:
         self._ledger = context.ledger
         self._pool: Pool = context.protocol.pool
         self._rules = rules_of(context.protocol)
-        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call)
+        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call, context.purse)
         self._replayer = Replayer(instance, bench.harness, self._pool, self._calls)
         self._recorded: dict[_Place, TrialRecord] = {}
         for trial in context.ledger.trials(record.id):

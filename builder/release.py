@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from audit.queue import Lower, queue_entry
 from audit.sampling import is_sampled
+from builder.budget import kept, spent
 from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Model, Pool
@@ -182,6 +183,9 @@ def _standing(run: RunFolder) -> Summary | None:
     digests = run.ledger.released
     if digests is None or any(_digest_of(run.path / name) != found for name, found in digests.items()):
         return None
+    spend = json.loads((run.path / SPEND).read_bytes())
+    if spend["calls"] + spend["unbooked"]["calls"] != kept(run.path).calls:
+        return None
     manifest = json.loads((run.path / MANIFEST).read_bytes())
     summary = Summary(instances=Counter(manifest["instances"]), unfinished=manifest["unfinished"])
     for groups, found in (
@@ -224,12 +228,12 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(_File(run.path, SPEND))
-        spend.write(_spend(ledger, protocol.models), indent=1)
-        spent = spend.finish()
+        spend.write(_spend(run), indent=1)
+        spend_file = spend.finish()
         # The manifest last: where it stands, the files it names are whole.
         manifest = stack.enter_context(_File(run.path, MANIFEST))
         manifest.write(_manifest(run, summary, files), indent=1)
-        written = {**files, SPEND: spent, MANIFEST: manifest.finish()}
+        written = {**files, SPEND: spend_file, MANIFEST: manifest.finish()}
     ledger.set_released({name: str(file["sha256"]) for name, file in written.items()})
     return summary
 
@@ -256,23 +260,32 @@ def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
             summary.unfinished += 1
 
 
-def _spend(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
-    """What this run really paid, by purpose and model; what the cache answered is counted beside it."""
+def _spend(run: RunFolder) -> dict[str, Any]:
+    """What this run really paid, by purpose and model; what the cache answered is counted beside it.
+
+    `unbooked` was paid for trials that have not ended, or lost when the run was killed.
+    """
+    ledger, models = run.ledger, run.config.protocol.models
     totals = ledger.call_totals()
+    calls = sum(total.calls for total in totals if total.paid)
+    usd = sum(_price(models, total.model, total.usage) for total in totals if total.paid)
+    everything = spent(run.path, ledger, models)
+    unbooked = everything.calls - calls
     paid = [
         {
             "purpose": total.purpose,
             "model": total.model,
             "calls": total.calls,
             "tokens": _tokens(total.usage),
-            "usd": round(models[total.model].price.cost(total.usage), 6),
+            "usd": _price(models, total.model, total.usage),
         }
         for total in totals
         if total.paid
     ]
     return {
-        "usd": round(sum(round(models[total.model].price.cost(total.usage), 6) for total in totals if total.paid), 6),
-        "calls": sum(total.calls for total in totals if total.paid),
+        "usd": round(usd, 6),
+        "calls": calls,
+        "unbooked": {"usd": round(everything.usd - usd, 6) if unbooked else 0.0, "calls": unbooked},
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,
@@ -286,7 +299,7 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     for total in ledger.call_totals():
         calls[total.model] += total.calls
         usage[total.model] += total.usage
-    price = sum(models[name].price.cost(used) for name, used in sorted(usage.items()))
+    price = sum(_price(models, model, used) for model, used in sorted(usage.items()))
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
@@ -297,6 +310,11 @@ def _tokens(usage: Usage) -> dict[str, int]:
         "cache_write": usage.cache_write,
         "completion": usage.completion,
     }
+
+
+def _price(models: Mapping[str, Model], model: str, usage: Usage) -> float:
+    entry = models.get(model)
+    return round(entry.price.cost(usage), 6) if entry else 0.0
 
 
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:

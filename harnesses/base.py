@@ -56,6 +56,14 @@ class Harness(Protocol):
 
 
 @runtime_checkable
+class TellsHowSoon(Protocol):
+    """A harness that says how soon a trial is known to be lost. Only the estimate of a run's cost asks."""
+
+    early_verdicts: bool
+    """Whether `doomed` has a verdict at the very step that fails, or else only the end of the trajectory has one."""
+
+
+@runtime_checkable
 class Answers(Protocol):
     """A harness that has pseudo-models of its own, named `workload/<name>` in a pool: `reference`, planted ones."""
 

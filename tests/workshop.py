@@ -72,6 +72,7 @@ class Workshop:
         self, early: bool = False, checkpoints: bool = True, volatile: bool = False, breaks_on: str = ""
     ) -> None:
         self.early, self.checkpoints, self.volatile, self.breaks_on = early, checkpoints, volatile, breaks_on
+        self.early_verdicts = early
         self.version = f"1-{early}-{checkpoints}-{volatile}"
         self.mask = (lambda text: CLOCK.sub("clock", text)) if volatile else None
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
-from builder import actions
+from builder import actions, tokens
 from builder.client.errors import Failure, Kind, Secrets, judged
 from builder.client.provider import Answer, CutOff, Rejected, Unusable, ask
+from builder.client.rates import Admitted, Rates
 from builder.config import Endpoint, Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.local import Runtime
 from builder.pool import LOCAL, WORKLOAD, Model
-from builder.records import FIRST, Prefix, Response, Sample, Stop
+from builder.records import FIRST, Prefix, Response, Sample, Stop, Usage
 
 _NO_KEY = "none"
 """Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
@@ -44,10 +45,14 @@ class _Transient(Exception):
 
 
 class _Lane:
-    """What the calls of one model share: its endpoint, its slots, and until when its provider wants no more."""
+    """What the calls of one model share: its endpoint, its slots, its rates, and until when its provider wants no
+    more.
+    """
 
-    def __init__(self, model: Model, endpoint: Endpoint) -> None:
+    def __init__(self, model: Model, endpoint: Endpoint, clock: Callable[[], float]) -> None:
         self.endpoint = endpoint
+        self._rates = Rates(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
+        self._longest_answer = 0
         self.closed_until = 0.0
         # A local model works on one answer at a time; more would only wait in its server, against the time-out.
         limit = endpoint.concurrency or (1 if model.model.startswith(LOCAL) else None)
@@ -68,20 +73,46 @@ class _Lane:
         finally:
             self._slots.release()
 
+    def admit(self, request: Mapping[str, Any], wait: Callable[[float], None]) -> Admitted:
+        """Return once the model's rates allow a request: with as long an answer as the model has given so far, or as
+        it may give where it has given none.
+        """
+        expected = 0
+        if self._rates.counts_tokens:
+            may = request.get("max_tokens") or request.get("max_completion_tokens") or tokens.USUAL_ANSWER
+            expected = tokens.of_request(request["messages"], request.get("tools", ()))
+            expected += self._longest_answer or (may if isinstance(may, int) else tokens.USUAL_ANSWER)
+        return self._rates.admit(expected, wait)
+
+    def settle(self, admitted: Admitted, usage: Usage) -> None:
+        """A request was answered. Where the provider does not say what it took, what was set aside stays so."""
+        if taken := usage.prompt + usage.completion:
+            self._longest_answer = max(self._longest_answer, usage.completion)
+            self._rates.settle(admitted, taken)
+
 
 class Client:
     """Calls models as the config's operation says. Thread-safe; a context manager.
 
     `stop`, once set, ends every wait: the call then raises Interrupted. Requests under way are left to finish, since
-    they are paid for.
+    they are paid for. `check` is asked before every request and raises where none may be begun. `clock`
+    gives the seconds that requests and tokens per minute are counted by.
     """
 
-    def __init__(self, models: Iterable[Model], operation: Operation, stop: threading.Event | None = None) -> None:
-        self._lanes = {model.name: _Lane(model, operation.endpoint(model.name)) for model in models}
+    def __init__(
+        self,
+        models: Iterable[Model],
+        operation: Operation,
+        stop: threading.Event | None = None,
+        check: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lanes = {model.name: _Lane(model, operation.endpoint(model.name), clock) for model in models}
         self._retries = retries = operation.retries
         first, longest = retries.first_wait, retries.longest_wait
         self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
         self._stop = stop or threading.Event()
+        self._check = check
         self._secrets = Secrets(lane.endpoint.api_key for lane in self._lanes.values() if lane.endpoint.api_key)
         self._runtime = Runtime()
         self._idle = threading.Condition()
@@ -102,8 +133,12 @@ class Client:
 
         def attempt() -> Response:
             try:
-                with lane.slot(self._wait), self._working():
-                    return self._once(model, lane, request, prefix)
+                with lane.slot(self._wait):
+                    admitted = lane.admit(request, self._wait)
+                    with self._working():
+                        response = self._once(model, lane, request, prefix)
+                    lane.settle(admitted, response.usage)
+                    return response
             except _Transient as error:
                 errors.append(error.failure.text)
                 raise
@@ -212,6 +247,7 @@ class Client:
     def _working(self) -> Iterator[None]:
         """Counts a request as under way, so that `close` can wait for it."""
         self._wait(0)
+        self._check()
         with self._idle:
             if self._closed:
                 raise Interrupted("the client is closed")

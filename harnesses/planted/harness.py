@@ -68,6 +68,7 @@ class Planted:
             effects=[frozenset(pair) for pair in given.effects],
             checkpoints=given.checkpoints,
         )
+        self.early_verdicts = given.early_verdicts
         # Latency shapes nothing that a key must tell apart.
         self.version = f"{VERSION}+{digest(given.model_dump(mode='json', exclude={'latency'}))[:12]}"
         self.mask = mask if given.volatile else None

@@ -1,0 +1,176 @@
+"""A config's estimate, put together: the seeds' sizes through the arithmetic, priced, beside what a run really took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from builder.budget import Spent
+from builder.build import bench_of
+from builder.config import Config, Protocol
+from builder.estimate import Amount, Bill, Plan, best, expected, label_shares, whole, worst
+from builder.label import Bench, rules_of
+from builder.ledger import Ledger
+from builder.pool import Model
+from builder.records import Usage
+from builder.seeds import strong_models
+from builder.sizes import Seed, Seeds, seeds_of
+from harnesses.base import TellsHowSoon
+
+_HINT = Amount(1, 150, 15)
+"""What a hint takes beside the step that it shows: the question, and a short answer."""
+
+
+@dataclass(slots=True)
+class Bills:
+    """The three numbers of everything that is estimated."""
+
+    best: Bill = field(default_factory=Bill)
+    expected: Bill = field(default_factory=Bill)
+    worst: Bill = field(default_factory=Bill)
+
+    def each(self) -> tuple[Bill, Bill, Bill]:
+        return self.best, self.expected, self.worst
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSeeds:
+    """What is known or assumed of a workload's seeds."""
+
+    benchmark: str
+    instances: int
+    steps: int
+    without_seed: int
+    bases: Mapping[str, int]
+    """Instances by what their seed's length rests on."""
+    early: bool | None
+    shares: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a run has taken of one model: all calls that its protocol needed, and those that it paid for itself."""
+
+    needed: Spent
+    paid: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One model of the estimate. `taken` is the run's, where one is named."""
+
+    tier: str
+    model: str
+    best: Spent
+    expected: Spent
+    worst: Spent
+    taken: Taken | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The whole estimate."""
+
+    workloads: tuple[WorkloadSeeds, ...]
+    lines: tuple[Line, ...]
+
+
+def forecast(config: Config, steps: int | None, earlier: Seeds, taken: dict[str, Taken] | None) -> Forecast:
+    """What a config will take. `steps` is the assumed length of seeds that are still to be collected; `earlier` and
+    `taken` are the seeds and the calls of a run of the same workloads. Raises BadInput.
+    """
+    protocol, bills = config.protocol, Bills()
+    workloads = [_workload(protocol, index, steps, earlier, bills) for index in range(len(protocol.workloads))]
+    return Forecast(tuple(workloads), tuple(_lines(protocol, bills, taken)))
+
+
+def _workload(protocol: Protocol, index: int, steps: int | None, earlier: Seeds, bills: Bills) -> WorkloadSeeds:
+    """Add a workload's calls to the bills."""
+    bench = bench_of(protocol, index)
+    harness = bench.harness
+    early = harness.early_verdicts if isinstance(harness, TellsHowSoon) else None
+    rules = rules_of(protocol)
+    fresh = protocol.rules
+    plan = Plan(rules.cascades, rules.passes, rules.of, early, fresh.confirm, fresh.control)
+    shares = label_shares(harness.name, len(protocol.pool.tiers))
+    bases: Counter[str] = Counter()
+    instances = total = missing = 0
+    for seed in seeds_of(protocol, index, bench, steps, earlier):
+        instances += 1
+        if seed is None:
+            missing += 1
+            continue
+        total += len(seed.shape)
+        bases[seed.basis] += 1
+        strongest = _dearest(seed, bench, protocol)
+        bills.best.add_all(best(seed.shape, seed.strong, plan))
+        bills.expected.add_all(expected(seed.shape, seed.strong, plan, shares))
+        bills.worst.add_all(worst(seed.shape, strongest, plan))
+        _add_collecting(seed, bench, protocol, bills)
+        _add_hints(seed, protocol, bills)
+    return WorkloadSeeds(harness.name, instances, total, missing, dict(bases), early, shares)
+
+
+def _dearest(seed: Seed, bench: Bench, protocol: Protocol) -> str:
+    """At worst a seed that is still to be collected is made by the dearest of the models that may make it."""
+    if bench.workload.seeds.source != "collect":
+        return seed.strong
+    models, pool = strong_models(bench.workload.seeds, protocol.pool), protocol.pool
+    return max(models, key=lambda name: whole(seed.shape).usd(pool.by_name[name].price))
+
+
+def _add_collecting(seed: Seed, bench: Bench, protocol: Protocol, bills: Bills) -> None:
+    """Collecting a seed, or letting the pseudo-model make it: at worst every attempt of every model is needed."""
+    seeds = bench.workload.seeds
+    if seeds.source == "import":
+        return
+    bills.best.add(seed.strong, whole(seed.shape))
+    bills.expected.add(seed.strong, whole(seed.shape))
+    if seeds.source == "reference":
+        bills.worst.add(seed.strong, whole(seed.shape))
+        return
+    for model in strong_models(seeds, protocol.pool):
+        bills.worst.add(model, whole(seed.shape), seeds.attempts)
+
+
+def _add_hints(seed: Seed, protocol: Protocol, bills: Bills) -> None:
+    """A hint is asked for at every step of a seed, and shown the step."""
+    if protocol.hints.model is not None:
+        shown = whole(seed.shape)
+        asked = Amount(0, shown.prompt + shown.output) + _HINT.times(shown.calls)
+        for bill in bills.each():
+            bill.add(protocol.hints.model.name, asked)
+
+
+def _lines(protocol: Protocol, bills: Bills, taken: dict[str, Taken] | None) -> Iterator[Line]:
+    """A line for every model that may be asked, cheapest tier first; then those that only the run has."""
+    nothing = Taken(Spent(), Spent())
+    left = dict(taken or {})
+    tiers = [(protocol.pool.tiers[index].name, model) for index, model in protocol.pool.models()]
+    if protocol.hints.model is not None:
+        tiers.append(("hints", protocol.hints.model))
+    for tier, model in tiers:
+        lowest, mean, highest = (_spent(bill, model) for bill in bills.each())
+        own = left.pop(model.name, nothing) if taken is not None else None
+        if highest.calls or (own is not None and own.needed.calls):
+            yield Line(tier, model.name, lowest, mean, highest, own)
+    for name, own in sorted(left.items()):
+        yield Line("not in this pool", name, Spent(), Spent(), Spent(), own)
+
+
+def _spent(bill: Bill, model: Model) -> Spent:
+    amount = bill.amounts.get(model.name, Amount())
+    return Spent(round(amount.calls), amount.usd(model.price))
+
+
+def taken_by(ledger: Ledger, protocol: Protocol) -> dict[str, Taken]:
+    """What a run's calls took, by model, at its own pool's prices."""
+    found: dict[str, Taken] = {}
+    for total in ledger.call_totals():
+        model = protocol.models.get(total.model)
+        price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
+        took = Spent(total.calls, price(total.usage))
+        before = found.get(total.model, Taken(Spent(), Spent()))
+        found[total.model] = Taken(before.needed + took, before.paid + took if total.paid else before.paid)
+    return found

@@ -1,0 +1,282 @@
+"""An estimate's best and worst are what the search takes in its extreme cases, and its bounds otherwise."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from builder.estimate import Bill, Plan, Shape, StepSize, best, expected, label_shares, worst
+from builder.pool import Price
+from builder.records import Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
+from builder.search import Rules, search
+from tests import workshop
+from tests.conftest import Result, Shop, stepdown
+from tests.provider import Answer, Provider
+
+Start = Callable[..., Provider]
+NOWHERE = "http://127.0.0.1:9/v1"
+"""Nobody listens there: what an estimate needs, it has without a call."""
+
+
+# The arithmetic, against the search
+
+plans = st.builds(
+    lambda cascades, passes, more, early: Plan(
+        [[f"{tier}-{n}" for n in range(size)] for tier, size in enumerate(cascades)], passes, passes + more, early
+    ),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(1, 2),
+    st.integers(0, 1),
+    st.booleans(),
+)
+
+
+def shape(steps: int) -> Shape:
+    return tuple(StepSize(100 * number, 10) for number in range(1, steps + 1))
+
+
+def taken(steps: int, plan: Plan, passes: Callable[[Trial], bool]) -> int:
+    """The calls that the search takes where nothing makes a trajectory shorter and no answer is shared."""
+    one = Prefix.start([{"role": "user", "content": "x"}])
+    current: Trajectory = tuple(Step(one, Response("x"), "strong") for _ in range(steps))
+    calls = 0
+
+    def run(before: Trajectory, trial: Trial) -> Outcome:
+        nonlocal calls
+        accepted = passes(trial)
+        calls += 1 if plan.early and not accepted else 1 + len(before) - trial.step
+        return Outcome(Verdict.PASS, tuple(before)) if accepted else Outcome(Verdict.FAIL)
+
+    search(current, "strong", Rules(plan.cascades, passes=plan.passes, of=plan.of), lambda step: None, run)
+    return calls
+
+
+@given(plans, st.integers(1, 8), st.integers())
+def test_what_the_search_takes_lies_between_best_and_worst(plan: Plan, steps: int, seed: int) -> None:
+    draw = random.Random(seed)
+    real = taken(steps, plan, lambda trial: draw.random() < 0.4)
+    assert best(shape(steps), "strong", plan).calls <= real <= worst(shape(steps), "strong", plan).calls
+
+
+@given(plans, st.integers(1, 8))
+def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(plan: Plan, steps: int) -> None:
+    late = Plan(plan.cascades, plan.passes, plan.of, early=False)
+    assume(sum(map(len, late.cascades)) * late.failing >= late.passes)
+    assert taken(steps, late, lambda trial: True) == best(shape(steps), "strong", late).calls
+    # A candidate that has failed at its last sample only has taken all of them.
+    slow = taken(steps, late, lambda trial: trial.sample.number < late.passes - 1)
+    assert slow == worst(shape(steps), "strong", late).calls
+
+
+@given(plans, st.integers(1, 8), st.integers(0, 3))
+def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(plan: Plan, steps: int, tier: int) -> None:
+    tier = min(tier, len(plan.cascades))
+    shares = [float(number == tier) for number in range(len(plan.cascades) + 1)]
+    real = taken(steps, plan, lambda trial: trial.tier >= tier)
+    assert expected(shape(steps), "strong", plan, shares).calls == pytest.approx(real)
+
+
+@given(plans, st.integers(1, 8), st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
+def test_the_expected_lies_between_the_best_and_the_worst(plan: Plan, steps: int, weights: list[float]) -> None:
+    used = weights[: len(plan.cascades) + 1]
+    shares = [weight / sum(used) for weight in used]
+    mean = expected(shape(steps), "strong", plan, shares).calls
+    assert best(shape(steps), "strong", plan).calls <= mean + 1e-9
+    assert mean <= worst(shape(steps), "strong", plan).calls + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("steps", "early", "per_label"), [(10, False, 16.05), (10, True, 6.64), (30, False, 44.62), (30, True, 14.77)]
+)
+def test_the_planted_corpus_is_expected_to_cost_what_the_protocol_takes_for_it(
+    steps: int, early: bool, per_label: float
+) -> None:
+    """The figures of a corpus of several thousand steps, whose tiers were drawn with these shares."""
+    plan = Plan([["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]], early=early)
+    mean = expected(shape(steps), "strong", plan, [0.71, 0.06, 0.05, 0.18]).calls / steps
+    assert mean == pytest.approx(per_label, rel=0.03)
+
+
+def test_tokens_and_money_are_those_of_the_calls() -> None:
+    """Two steps, one candidate that passes: it answers both prefixes, the strong model the second one again."""
+    bill: Bill = best(shape(2), "strong", Plan([["cheap"]]))
+    cheap, strong = bill.amounts["cheap"], bill.amounts["strong"]
+    assert (cheap.calls, cheap.prompt, cheap.output) == (2, 300, 20)
+    assert (strong.calls, strong.prompt, strong.output) == (1, 200, 10)
+    assert strong.usd(Price(input=5, output=25)) == pytest.approx((200 * 5 + 10 * 25) / 1e6)
+
+
+@pytest.mark.parametrize("benchmark", ["bfcl", "swebench", "one of my own"])
+@pytest.mark.parametrize("tiers", [2, 3, 4, 5, 9])
+def test_shares_are_shares(benchmark: str, tiers: int) -> None:
+    shares = label_shares(benchmark, tiers)
+    assert len(shares) == tiers
+    assert sum(shares) == pytest.approx(1)
+    assert min(shares) >= 0
+
+
+# The command, against a build
+
+
+class Silent(workshop.Workshop):
+    """A workshop without pseudo-models: how long its seeds are is not known."""
+
+    answer = None  # type: ignore[assignment]
+
+
+def estimated(shop: Shop, config: dict[str, Any], *options: str) -> dict[str, Any]:
+    result = stepdown("estimate", str(shop.write(config, "estimated.yaml")), "--json", *options)
+    assert result.code == 0, result.err
+    made: dict[str, Any] = json.loads(result.out)
+    return made
+
+
+def total(made: dict[str, Any], name: str) -> int:
+    calls: int = made["total"][name]["calls"]
+    return calls
+
+
+THREE = {"low": ["novice", "clerk"], "mid": ["hand"], "high": ["master"]}
+SKILLED = {**workshop.ABILITIES, "clerk": workshop.apprentice(0, manner=" or so")}
+
+
+def settings(url: str, needs: Sequence[Sequence[int]], **changes: Any) -> dict[str, Any]:
+    return workshop.config(url, needs, models=THREE, **changes)
+
+
+@pytest.mark.parametrize("rules", [{}, {"acceptance": {"passes": 1, "of": 2}, "confirm": 2}])
+@pytest.mark.parametrize(("skill", "name"), [(0, "best"), (5, "worst")])
+def test_a_build_takes_the_best_or_the_worst_in_the_extreme_cases(
+    shop: Shop, provider: Start, skill: int, name: str, rules: dict[str, Any]
+) -> None:
+    one = provider(SKILLED)
+    config = settings(one.url, [[skill] * 4, [skill] * 2], protocol={"rules": rules})
+    made = estimated(shop, config)
+    assert one.count() == 0, "an estimate costs nothing"
+    assert shop.build(config).code == 0
+    assert total(made, name) == one.count()
+    by_model = {line["model"]: line[name]["calls"] for line in made["models"]}
+    assert by_model == {model: one.count(model) for model in by_model}
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("needs", [[[0, 1, 2, 0], [1, 0]], [[5] * 6]])
+def test_a_build_takes_no_less_than_the_best_and_no_more_than_the_worst(
+    shop: Shop, provider: Start, needs: list[list[int]], early: bool
+) -> None:
+    one = provider(SKILLED)
+    fresh = {"rules": {"confirm": 1, "control": 1}}
+    config = settings(one.url, needs, options={"early": early}, protocol=fresh)
+    made = estimated(shop, config)
+    assert shop.build(config).code == 0
+    assert total(made, "best") <= one.count() <= total(made, "worst")
+    assert total(made, "best") <= total(made, "expected") <= total(made, "worst")
+    spent = shop.read_json("spend.json")
+    # The run itself, as it is now known, changes nothing here: the reference had foreseen the seeds' lengths.
+    beside = estimated(shop, config, "--run", str(shop.run))
+    assert total(beside, "needed") == total(beside, "paid") == one.count() == spent["calls"]
+    assert total(beside, "best") == total(made, "best")
+
+
+def test_hints_of_a_model_are_counted(shop: Shop, provider: Start) -> None:
+    one = provider({**SKILLED, "adviser": lambda request: Answer("dunno")})
+    adviser = {"hints": {"source": "model", "model": {"name": "adviser", "model": "openai/adviser"}}}
+    config = settings(one.url, [[0] * 3], protocol=adviser)
+    made = estimated(shop, config)
+    assert made["models"][-1] == {
+        "tier": "hints",
+        "model": "adviser",
+        **{name: made["models"][-1][name] for name in ("best", "expected", "worst")},
+    }
+    assert shop.build(config).code == 0
+    assert total(made, "best") == one.count()
+
+
+@pytest.mark.parametrize("source", ["reference", "import"])
+def test_seeds_that_are_there_are_played_to_see_how_long_they_are(shop: Shop, source: str) -> None:
+    """Two jobs of which the second has no seed that passes."""
+    config = settings(NOWHERE, [[0, 0, 0], [99]] if source == "reference" else [[0, 0, 0], [0]])
+    seeds: dict[str, Any] = {"source": source}
+    if source == "import":
+        seeds["file"] = "seeds.jsonl"
+        done = [{"content": "made 1"}] * 3
+        (shop.folder / "seeds.jsonl").write_text(
+            json.dumps({"instance_id": "job-0", "model": "master", "steps": done})
+            + "\n"
+            + json.dumps({"instance_id": "job-1", "model": "master", "steps": [{"content": "spoilt"}]})
+        )
+    else:
+        config["protocol"]["pool"]["tiers"][2]["models"] = [{"name": "expert", "model": "workload/reference"}]
+    config["protocol"]["workloads"][0]["seeds"] = seeds
+    made = estimated(shop, config)
+    (workload,) = made["workloads"]
+    assert (workload["instances"], workload["steps"], workload["without_seed"]) == (2, 3, 1)
+    made_by_reference = 3 if source == "reference" else 0
+    assert total(made, "best") == made_by_reference + 3 + 2 + 1
+    assert not list(shop.folder.glob("**/cache*"))
+
+
+def unknown(shop: Shop, url: str = NOWHERE) -> dict[str, Any]:
+    config = settings(url, [[0, 0, 0], [0]])
+    config["protocol"]["workloads"][0]["harness"] = "tests.test_estimate:Silent"
+    return config
+
+
+def test_a_length_that_nothing_tells_is_asked_for(shop: Shop) -> None:
+    result = stepdown("estimate", str(shop.write(unknown(shop))))
+    assert result.code == 2
+    assert "protocol.workloads.0.seeds: how long the seeds of 'workshop' will be is not known" in result.err
+    assert "`--steps N`" in result.err
+
+
+def test_a_length_may_be_assumed_and_is_said_to_be(shop: Shop) -> None:
+    made = estimated(shop, unknown(shop), "--steps", "4")
+    assert made["workloads"][0]["steps"] == 8
+    assert total(made, "best") == 2 * (4 + 4 + 3 + 2 + 1)
+    assert any("2 assumed to take 4 steps" in line for line in made["assumptions"])
+
+
+def test_a_run_of_the_workload_tells_the_lengths(shop: Shop, provider: Start) -> None:
+    one = provider(SKILLED)
+    assert shop.build(unknown(shop, one.url)).code == 0
+    more = unknown(shop)
+    more["protocol"]["workloads"][0]["source"]["needs"].append([0, 0])
+    made = estimated(shop, more, "--run", str(shop.run))
+    assert made["workloads"][0]["steps"] == 3 + 1 + 2, "an instance that the run does not have is as its mean"
+    assert total(made, "needed") == one.count()
+
+
+def run_of(shop: Shop, *options: str) -> Result:
+    return stepdown("estimate", str(shop.write(settings(NOWHERE, [[0, 0]]), "estimated.yaml")), *options)
+
+
+def test_where_it_is_piped_the_table_is_plain(shop: Shop) -> None:
+    result = run_of(shop)
+    assert result.code == 0
+    assert result.err == "loading workload tests.workshop:Workshop: its code runs here\n"
+    rows = [line.split("\t") for line in result.out.splitlines() if "\t" in line]
+    assert rows[0] == ["tier", "model", *(f"{n} {u}" for n in ("best", "expected", "worst") for u in ("calls", "usd"))]
+    assert [row[:3] for row in rows[1:]] == [
+        ["low", "novice", "2"],
+        ["low", "clerk", "0"],
+        ["mid", "hand", "0"],
+        ["high", "master", "3"],
+        ["all", "", "5"],
+    ]
+    assert result.out.isprintable() or "\x1b" not in result.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--steps", "0"), "0 is not in the range"), (("--run", "nowhere"), "nowhere: no run is here")],
+)
+def test_wrong_options_are_refused(shop: Shop, options: tuple[str, ...], words: str) -> None:
+    result = run_of(shop, *options)
+    assert result.code == 2
+    assert words in result.err
