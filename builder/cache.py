@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -60,6 +61,18 @@ class Question:
         return self.prefix.mask(text) == text
 
 
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(key: object) -> bool:
+    """Whether this has the shape of a cache key, and of every other digest here: SHA-256 in hex.
+
+    >>> is_key("0f" * 32), is_key("0F" * 32), is_key(7)
+    (True, False, False)
+    """
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+
+
 class Store(Protocol):
     """What a response cache keeps its entries in: a folder here, a shared service elsewhere. Values are JSON."""
 
@@ -70,10 +83,17 @@ class Store(Protocol):
 
     def keys(self) -> Iterator[str]: ...
 
+    def delete(self, key: str) -> None:
+        """Forget an entry, if there is one; safe while others read and write."""
+
     def close(self) -> None: ...
 
 
-class _JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
+COMPRESSION = 1
+"""zlib's level; stored keys are compressed too, so that it is part of what a key is found by."""
+
+
+class JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
     """JSONDisk that refuses the pickled rows which its base class would load: a cache may be somebody else's."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
@@ -96,8 +116,8 @@ class DiskStore:
             folder.mkdir(parents=True, exist_ok=True)
             self._cache = diskcache.Cache(
                 str(folder),
-                disk=_JsonOnly,
-                disk_compress_level=1,
+                disk=JsonOnly,
+                disk_compress_level=COMPRESSION,
                 eviction_policy="none",
                 cull_limit=0,
                 statistics=False,
@@ -127,17 +147,35 @@ class DiskStore:
     def keys(self) -> Iterator[str]:
         return iter(self._cache)
 
+    def delete(self, key: str) -> None:
+        with self._readable():
+            self._cache.delete(key)
+
     def close(self) -> None:
         self._cache.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid."""
+    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid.
 
+    `key` is what it is kept under: by it a ledger says what a run used.
+    """
+
+    key: str
     prefix: str
     response: Response
     run: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"prefix": self.prefix, "run": self.run, "response": self.response.to_json()}
+
+    @classmethod
+    def from_json(cls, key: str, value: Any) -> Entry:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+        if not isinstance(value, Mapping):
+            raise TypeError("an entry is a mapping")
+        return cls(key, str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
 
 
 class Cache:
@@ -157,19 +195,19 @@ class Cache:
                 return found
         return None
 
-    def put(self, question: Question, response: Response) -> None:
+    def put(self, question: Question, response: Response) -> Entry:
         """Keep a response; on disk when this returns. A response that is there already is never overwritten."""
         key = question.key()
         if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
             key = question.key(exact=True)
-        self._store.put(key, {"prefix": question.prefix.exact, "run": self.run, "response": response.to_json()})
+        entry = Entry(key, question.prefix.exact, response, self.run)
+        self._store.put(key, entry.to_json())
+        return entry
 
     def _read(self, key: str) -> Entry | None:
         value = self._store.get(key)
-        if not isinstance(value, Mapping):
-            return None
         try:
-            return Entry(str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
+            return Entry.from_json(key, value)
         except (KeyError, TypeError, ValueError):
             return None
 
