@@ -116,8 +116,9 @@ class Build:
             strong_models(workload.seeds, self.protocol.pool)
         except BadInput as error:
             raise BadInput(str(error), field=place) from None
-        file = workload.seeds.file
-        return Bench(workload, harness, SeedFile(file, self.protocol.pool, harness.name) if file else None)
+        file, origin = workload.seeds.file, self._run.origin
+        departed = origin.departed if origin else ()
+        return Bench(workload, harness, SeedFile(file, self.protocol.pool, harness.name, departed) if file else None)
 
     def _check_versions(self) -> None:
         """A harness that changed since the run was begun would label one run by two measures."""

@@ -107,6 +107,13 @@ class JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
         return super().get(key, raw)
 
 
+DATABASE: str = diskcache.core.DBNAME
+
+
+def is_cache(folder: Path) -> bool:
+    return (folder / DATABASE).is_file()
+
+
 class DiskStore:
     """A folder, by diskcache, without eviction. Threads and processes may share it. Raises BadInput where unusable."""
 

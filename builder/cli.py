@@ -18,6 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import BUILT_IN, Build
+from builder.commands import cache, diff, explain, relabel
 from builder.config import Config
 from builder.errors import BadInput, Interrupted, StepdownError
 from builder.ledger import Ledger, State
@@ -50,6 +51,7 @@ def main() -> None:
       stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
+      stepdown explain runs/q ROW_ID                        why a step has its label
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -96,9 +98,9 @@ def resume(run: Path, config: Path | None, drop_blocked: bool) -> None:
     _label(run, configs.load(config) if config else None, drop_blocked=drop_blocked)
 
 
-def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> None:
+def _label(folder: Path, config: Config | None, drop_blocked: bool = False, origin: runs.Origin | None = None) -> None:
     stop = threading.Event()
-    with runs.opened(folder, config) as run, _stopping(stop, folder):
+    with runs.opened(folder, config, origin) as run, _stopping(stop, folder):
         run.config.check_keys()
         _name_foreign_code(run.config)
         work = Build(run, stop)
@@ -185,6 +187,12 @@ def doctor_command(config: Path | None) -> None:
         click.echo(console.printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
     if config and not all(finding.ok for finding in findings if finding.needed):
         sys.exit(BAD_INPUT)
+
+
+main.add_command(relabel.command(_label))
+main.add_command(diff.command)
+main.add_command(cache.group)
+main.add_command(explain.command)
 
 
 if __name__ == "__main__":
