@@ -61,7 +61,7 @@ def _head(found: Explanation) -> Iterator[str]:
     if not found.hint_asked:
         yield "hint: not asked for"
     else:
-        yield "hint: " + (tiers[found.hint] if found.hint is not None else "none to be had")
+        yield "hint: " + (tiers[found.hint] if found.hint is not None else "none")
 
 
 def _print(title: str, trials: Sequence[Explained]) -> None:
