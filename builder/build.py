@@ -14,7 +14,7 @@ from builder.cache import Cache, DiskStore
 from builder.client import Client
 from builder.config import Protocol, Workload
 from builder.errors import BadInput, Interrupted
-from builder.hints import FileHints, Hints, ModelHints, NoHints
+from builder.hints import FileHints, Hints, ModelHints
 from builder.label import Bench, Context, InstanceLabelling
 from builder.ledger import InstanceRecord, State
 from builder.pool import Model
@@ -25,7 +25,7 @@ from builder.validation import changes
 from builder.workers import Threads
 from harnesses.base import Harness
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL"}
+BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 
@@ -188,11 +188,11 @@ class Build:
         if self._stop.is_set():
             raise Interrupted("stopped")
 
-    def _hints(self) -> Hints:
+    def _hints(self) -> Hints | None:
         hints, pool = self.protocol.hints, self.protocol.pool
         if hints.file is not None:
             return FileHints(hints.file, pool)
-        return ModelHints(hints.model, pool) if hints.model is not None else NoHints()
+        return ModelHints(hints.model, pool) if hints.model is not None else None
 
     def _open_instances(self) -> Iterator[tuple[InstanceRecord, Instance, Bench]]:
         for index, bench in enumerate(self._benches):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,9 +32,16 @@ class Question:
     model: Model
     prefix: Prefix
     sample: Sample
+    _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, exact: bool = False) -> str:
         """The cache key. Canonical by default: volatile text does not make another question."""
+        # Made once: looking up, keeping and recording a response all need it.
+        if exact not in self._keys:
+            self._keys[exact] = self._made_key(exact)
+        return self._keys[exact]
+
+    def _made_key(self, exact: bool) -> str:
         return digest(
             [
                 self.workload,
@@ -114,12 +121,15 @@ def is_cache(folder: Path) -> bool:
     return (folder / DATABASE).is_file()
 
 
+_UNUSABLE = (OSError, sqlite3.Error, diskcache.Timeout)
+
+
 class DiskStore:
     """A folder, by diskcache, without eviction. Threads and processes may share it. Raises BadInput where unusable."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with self._readable():
+        try:
             folder.mkdir(parents=True, exist_ok=True)
             self._cache = diskcache.Cache(
                 str(folder),
@@ -129,36 +139,45 @@ class DiskStore:
                 cull_limit=0,
                 statistics=False,
                 timeout=60,
+                # Every thread has a connection of its own: what each may hold in memory counts as often.
+                sqlite_cache_size=2000,
+                sqlite_mmap_size=0,
             )
+        except _UNUSABLE as error:
+            raise self._unusable(error) from error
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise BadInput(f"the response cache can not be used: {reason}", file=self._folder) from error
+    def _unusable(self, error: Exception) -> BadInput:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return BadInput(f"the response cache can not be used: {reason}", file=self._folder)
 
     def get(self, key: str) -> Any | None:
         """The value, or None. An entry that cannot be read (truncated, foreign) counts as absent."""
-        with self._readable():
-            try:
-                return self._cache.get(key)
-            except (ValueError, TypeError, EOFError, zlib.error):
-                return None
+        try:
+            return self._cache.get(key)
+        except _UNUSABLE as error:
+            raise self._unusable(error) from error
+        except (ValueError, TypeError, EOFError, zlib.error):
+            return None
 
     def put(self, key: str, value: Any) -> None:
-        with self._readable():
+        try:
             self._cache.set(key, value)
+        except _UNUSABLE as error:
+            raise self._unusable(error) from error
 
     def keys(self) -> Iterator[str]:
         return iter(self._cache)
 
     def delete(self, key: str) -> None:
-        with self._readable():
+        try:
             self._cache.delete(key)
+        except _UNUSABLE as error:
+            raise self._unusable(error) from error
 
     def close(self) -> None:
+        # The connections of threads that have ended lie in reference cycles, and while one is open SQLite leaves its
+        # log, megabytes long, beside the file.
+        gc.collect()
         self._cache.close()
 
 

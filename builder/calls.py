@@ -25,7 +25,7 @@ class Completion(Protocol):
 class Provider(Protocol):
     """Where responses are bought: `builder.client.Client`. Raises Technical, RunStopped or Interrupted."""
 
-    def complete(self, model: Model, prefix: Prefix, *, sample: int = 0) -> Completion: ...
+    def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
 
 
 class NoAnswer(StepdownError):
@@ -44,6 +44,7 @@ class Calls:
     ) -> None:
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
+        self._answers = harness if isinstance(harness, Answers) else None
         self._receipt = Receipt()
 
     def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
@@ -75,16 +76,15 @@ class Calls:
     def _make(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
-            completion = self._provider.complete(model, question.prefix, sample=question.sample.number)
+            completion = self._provider.complete(model, question.prefix, sample=question.sample)
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)
-        harness = self._harness
-        answer = harness.answer(name, self._instance, question.prefix) if isinstance(harness, Answers) else None
-        if answer is None:
-            raise NoAnswer(f"the workload has no {name} answer for this instance")
-        response: Response = answer
-        return response
+        if self._answers is not None:
+            response = self._answers.answer(name, self._instance, question.prefix, question.sample)
+            if response is not None:
+                return response
+        raise NoAnswer(f"the workload has no {name} answer for this instance")
 
     def note_failed(self, attempts: Sequence[str]) -> None:
         """Errors of a call that never came to a response."""

@@ -39,6 +39,11 @@ class Rules(Strict):
     step_rule: Literal["non_increasing", "same"] = "non_increasing"
     """An accepted trial takes at most as many calls as the current trajectory, or just as many."""
     acceptance: Acceptance = Acceptance()
+    confirm: int = Field(0, ge=0)
+    """Fresh executions of every final mixed trajectory, each step by its lock. Evidence; changes no label."""
+    control: int = Field(0, ge=0)
+    """Fresh draws of the strong model at every step that stayed strong: is the label high, or is what follows
+    fragile? Evidence; changes no label."""
 
 
 class Seeds(Strict):

@@ -50,7 +50,8 @@ class Explanation:
     seeds: tuple[Explained, ...]
     """Attempts at a seed and their verification."""
     trials: tuple[Explained, ...]
-    """The trials of this step, in the order of execution, superseded ones included."""
+    """The trials of this step, in the order of execution, superseded ones included; then those that confirm the whole
+    trajectory, and so every step of it."""
 
 
 def explain(ledger: Ledger, protocol: Protocol, row_id: str, file: Path) -> Explanation:
@@ -68,12 +69,16 @@ def explain(ledger: Ledger, protocol: Protocol, row_id: str, file: Path) -> Expl
         hint_asked=asked,
         hint=hint,
         seeds=tuple(one for one in explained if _is_of_seed(one.record)),
-        trials=tuple(one for one in explained if not _is_of_seed(one.record) and one.record.trial.step == step),
+        trials=tuple(one for one in explained if _is_of_step(one.record, step)),
     )
 
 
 def _is_of_seed(trial: TrialRecord) -> bool:
     return trial.purpose in (Purpose.SEED, Purpose.VERIFY)
+
+
+def _is_of_step(trial: TrialRecord, step: int) -> bool:
+    return trial.purpose is Purpose.CONFIRM or (not _is_of_seed(trial) and trial.trial.step == step)
 
 
 class _Costs:

@@ -29,13 +29,6 @@ class Hints(Protocol):
         """The tier (an index) to start at for a step of the seed; None where there is no hint."""
 
 
-class NoHints:
-    """Every step starts at the cheapest tier."""
-
-    def ask(self, instance: Instance, number: int, step: Step, calls: Calls) -> int | None:
-        return None
-
-
 class _Line(Strict):
     id: str = Field(min_length=1)
     tier: str

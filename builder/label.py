@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from builder.cache import Cache
 from builder.calls import Calls, OnCall, Provider
 from builder.config import Protocol, Workload
 from builder.errors import Interrupted
 from builder.hints import Hints
-from builder.ledger import InstanceRecord, Ledger, Purpose, TrialRecord
+from builder.ledger import KEPT, InstanceRecord, Ledger, Purpose, TrialRecord
 from builder.pool import Pool
 from builder.records import Instance, Outcome, Sample, Trajectory, Trial, Verdict
 from builder.replay import Replayer
-from builder.search import Blocked, Rules, is_accepted, search
+from builder.search import Blocked, Found, Rules, is_accepted, search
 from builder.seeds import SeedFile, strong_models
 from harnesses.base import Harness
 
@@ -37,7 +38,8 @@ class Context:
     ledger: Ledger
     cache: Cache
     provider: Provider
-    hints: Hints
+    hints: Hints | None
+    """None where every step starts at the cheapest tier."""
     stop: threading.Event
     """Set from outside to end the work: no further trial is begun."""
     on_call: OnCall | None = None
@@ -87,16 +89,23 @@ class InstanceLabelling:
                 self._recorded[_place(trial.purpose, trial.trial)] = trial
         # The ledger's id of each trajectory that may become `current`, by identity.
         self._ids: list[tuple[Trajectory, int]] = []
+        # The current trajectory at each step under search.
+        self._currents: dict[int, Trajectory] = {}
         self._strong = ""
         self._step = 0
+        self._phase: tuple[Purpose, ...] = (Purpose.SEED, Purpose.VERIFY)
 
     def run(self) -> None:
         """Label the instance, or record why it has no labels. Raises RunStopped, BadInput or Interrupted."""
         try:
             seed = self._seed()
+            self._phase = (Purpose.SEARCH,)
             found = search(seed, self._strong, self._rules, lambda i: self._hint(i, seed), self._trial)
+            self._phase = (Purpose.CONFIRM, Purpose.CONTROL)
+            self._confirm(found)
+            self._control(found)
         except Blocked as blocked:
-            self._ledger.block(self._record.id, blocked.reason, blocked.step, blocked.tier)
+            self._ledger.block(self._record.id, blocked.reason, self._phase, blocked.step, blocked.tier)
         except _NoSeed as none:
             self._ledger.drop(self._record.id, str(none))
         else:
@@ -129,21 +138,14 @@ class InstanceLabelling:
         if self._bench.seeds is not None:
             for number, imported in enumerate(self._bench.seeds.of(self._instance.id)):
                 trial = self._seed_trial(imported.model, number)
-                outcome, trial_id = self._once(
-                    Purpose.SEED,
-                    trial,
-                    lambda imported=imported: self._replayer.verify(imported.responses, imported.model),  # type: ignore[misc]
-                )
+                verify = partial(self._replayer.verify, imported.responses, imported.model)
+                outcome, trial_id = self._once(Purpose.SEED, trial, verify)
                 yield outcome, trial_id, imported.model
             return
         for model in strong_models(self._bench.workload.seeds, self._pool):
             for number in range(self._bench.workload.seeds.attempts):
                 trial = self._seed_trial(model, number)
-                outcome, trial_id = self._once(
-                    Purpose.SEED,
-                    trial,
-                    lambda model=model, number=number: self._replayer.collect(model, number),  # type: ignore[misc]
-                )
+                outcome, trial_id = self._once(Purpose.SEED, trial, partial(self._replayer.collect, model, number))
                 if outcome.verdict is Verdict.PASS:
                     verified = self._verified(outcome.trajectory, trial)
                     outcome = Outcome(verified.verdict, outcome.trajectory, verified.reason)
@@ -163,6 +165,8 @@ class InstanceLabelling:
     # The search's questions
 
     def _hint(self, step: int, seed: Trajectory) -> int | None:
+        if self._context.hints is None:
+            return None
         asked, tier = self._ledger.hint(self._record.id, step)
         if not asked:
             tier = self._context.hints.ask(self._instance, step, seed[step - 1], self._calls)
@@ -174,6 +178,7 @@ class InstanceLabelling:
             if self._step:
                 self._context.on_lock()
             self._step = trial.step
+        self._currents[trial.step] = current
         base = self._id_of(current)
         outcome, trial_id = self._once(
             Purpose.SEARCH, trial, lambda: self._replayer.run(current, trial, self._strong), base
@@ -184,6 +189,32 @@ class InstanceLabelling:
 
     def _id_of(self, trajectory: Trajectory) -> int:
         return next(number for known, number in reversed(self._ids) if known is trajectory)
+
+    # Evidence beside the labels
+
+    def _confirm(self, found: Found) -> None:
+        """Execute the final mixed trajectory afresh, each step by its lock."""
+        locks, limit = found.locks, len(found.trajectory)
+        for number in range(self._context.protocol.rules.confirm):
+            trial = Trial(1, locks[0].tier, locks[0].model, limit, Sample("confirm", number))
+            self._known(
+                Purpose.CONFIRM, trial, partial(self._replayer.repeat, trial, lambda step: locks[step - 1].model)
+            )
+
+    def _control(self, found: Found) -> None:
+        """Draw the strong model afresh at the steps that stayed strong, in place of the candidates that failed."""
+        for step, lock in enumerate(found.locks, 1):
+            for number in range(self._context.protocol.rules.control if lock.tier == self._pool.strong else 0):
+                current = self._currents[step]
+                trial = Trial(step, lock.tier, self._strong, len(current), Sample("control", number))
+                run = partial(self._replayer.run, current, trial, self._strong)
+                self._known(Purpose.CONTROL, trial, run, base=self._id_of(current))
+
+    def _known(self, purpose: Purpose, trial: Trial, execute: Callable[[], Outcome], base: int | None = None) -> None:
+        """Execute and record what must come to a verdict. Raises Blocked where it is technical."""
+        outcome, _ = self._once(purpose, trial, execute, base)
+        if outcome.verdict is Verdict.TECHNICAL:
+            raise Blocked(trial.step, trial.tier, outcome.reason)
 
     # Every execution is recorded before its outcome is acted upon, and made once
 
@@ -196,12 +227,13 @@ class InstanceLabelling:
         if self._context.stop.is_set():
             raise Interrupted("stopped")
         outcome = execute()
-        accepted = is_accepted(outcome, trial.limit, self._rules) and purpose is not Purpose.VERIFY
+        accepted = is_accepted(outcome, trial.limit, self._rules)
         trial_id = self._ledger.record(
             self._record.id, purpose, trial, outcome, self._calls.take_receipt(), accepted=accepted, base=base
         )
         return outcome, trial_id
 
     def _recalled(self, known: TrialRecord) -> Outcome:
-        trajectory = self._ledger.trajectory(known.id, self._bench.harness.mask) if known.accepted else ()
+        kept = known.accepted and known.purpose in KEPT
+        trajectory = self._ledger.trajectory(known.id, self._bench.harness.mask) if kept else ()
         return Outcome(known.verdict, trajectory, known.reason)

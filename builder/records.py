@@ -135,9 +135,13 @@ def clean_text(text: str) -> str:
     return text
 
 
+_EXACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces, no escapes beyond those JSON needs."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:
@@ -147,7 +151,7 @@ def digest(value: Any) -> str:
 
 def exact_json(value: Any) -> str:
     """JSON text that keeps the order of keys: what a model is shown, where a schema's order of fields is part of it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _EXACT.encode(value)
 
 
 def exact_digest(value: Any) -> str:
@@ -168,7 +172,7 @@ def _masked(value: Any, mask: Mask) -> Any:
 def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean_text(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {clean_text(str(key)): _cleaned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_cleaned(item) for item in value]
@@ -194,7 +198,8 @@ class Prefix:
     calls: int
     """Tool calls made so far: the next one is `call_{calls + 1}`, whatever id its provider gave it."""
     mask: Mask | None
-    _tools_digest: str
+    tools_digest: str
+    """Of the definitions; empty where there are none."""
     _exact_chain: str
     _canonical_chain: str
 
@@ -210,19 +215,20 @@ class Prefix:
         added, digests, calls = [], [], self.calls
         exact, canonical = self._exact_chain, self._canonical_chain
         for raw in messages:
-            message = _cleaned({key: raw[key] for key in MESSAGE_FIELDS if raw.get(key) is not None})
-            link = masked_link = exact_digest(message)
-            if self.mask is not None:
-                masked_link = exact_digest(_masked(message, self.mask))
-            exact, canonical = _chain(exact, link), _chain(canonical, masked_link)
+            message = {key: _cleaned(value) for key in MESSAGE_FIELDS if (value := raw.get(key)) is not None}
+            link = exact_digest(message)
+            exact = _chain(exact, link)
+            canonical = exact if self.mask is None else _chain(canonical, exact_digest(_masked(message, self.mask)))
             calls += len(message.get("tool_calls", ()))
             added.append(message)
             digests.append(link)
-        return replace(
-            self,
+        return Prefix(
             messages=(*self.messages, *added),
+            tools=self.tools,
             message_digests=(*self.message_digests, *digests),
             calls=calls,
+            mask=self.mask,
+            tools_digest=self.tools_digest,
             _exact_chain=exact,
             _canonical_chain=canonical,
         )
@@ -239,17 +245,17 @@ class Prefix:
     def with_tools(self, tools: Iterable[Tool]) -> Prefix:
         """This prefix with other tool definitions, for workloads whose tools change on the way."""
         tools = tuple(tools)
-        return replace(self, tools=tools, _tools_digest=exact_digest(tools) if tools else "")
+        return replace(self, tools=tools, tools_digest=exact_digest(tools) if tools else "")
 
     @property
     def exact(self) -> str:
         """The digest of the very messages and tools."""
-        return _chain(self._exact_chain, self._tools_digest)
+        return _chain(self._exact_chain, self.tools_digest) if self.tools_digest else self._exact_chain
 
     @property
     def canonical(self) -> str:
         """The digest of the messages and tools with volatile text masked."""
-        return _chain(self._canonical_chain, self._tools_digest)
+        return _chain(self._canonical_chain, self.tools_digest) if self.tools_digest else self._canonical_chain
 
     def grew_from(self, earlier: Prefix) -> bool:
         """Whether this prefix is `earlier` with messages added (tools aside)."""
@@ -312,6 +318,16 @@ class Sample:
     namespace: str = "search"
     number: int = 0
 
+    @property
+    def shift(self) -> int:
+        """What is added to a generation seed, so that other draws are other draws where a model takes a seed."""
+        start = 0 if self.namespace == "search" else int(digest(self.namespace)[:6], 16)
+        return start + self.number
+
+
+FIRST = Sample()
+"""The search's first draw, the only one where one accepted sample is enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -325,7 +341,7 @@ class Trial:
     tier: int
     model: str
     limit: int | None
-    sample: Sample = Sample()
+    sample: Sample = FIRST
 
 
 @dataclass(frozen=True, slots=True, eq=False)

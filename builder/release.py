@@ -113,7 +113,20 @@ def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
             }
             for trial in _search_trials(instance, index)
         ],
+        **_fresh_draws("confirm", [t for t in instance.trials if t.purpose is Purpose.CONFIRM]),
+        **_fresh_draws(
+            "control", [t for t in instance.trials if t.purpose is Purpose.CONTROL and t.trial.step == index]
+        ),
     }
+
+
+def _fresh_draws(name: str, trials: list[TrialRecord]) -> dict[str, Any]:
+    """How fresh executions came out, where the protocol asks for them: how many, how many accepted, their verdicts."""
+    if not trials:
+        return {}
+    verdicts = Counter(trial.verdict.value for trial in trials)
+    accepted = sum(trial.accepted for trial in trials)
+    return {name: {"of": len(trials), "accepted": accepted, "verdicts": dict(sorted(verdicts.items()))}}
 
 
 def _search_trials(instance: Labelled, index: int) -> list[TrialRecord]:
@@ -152,7 +165,40 @@ class _File:
 
 
 def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
-    """Write the run's files. `multi_step` says of each benchmark whether its steps are audited."""
+    """Write the run's files, unless they stand there as they would be written. Delete one to have all written anew.
+
+    `multi_step` says of each benchmark whether its steps are audited.
+    """
+    return _standing(run) or _written(run, multi_step)
+
+
+def _standing(run: RunFolder) -> Summary | None:
+    """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
+    digests = run.ledger.released
+    if digests is None or any(_digest_of(run.path / name) != found for name, found in digests.items()):
+        return None
+    manifest = json.loads((run.path / MANIFEST).read_bytes())
+    summary = Summary(instances=Counter(manifest["instances"]), unfinished=manifest["unfinished"])
+    for groups, found in (
+        (summary.labels, manifest["labels"]),
+        (summary.drops, manifest["dropped"]),
+        (summary.blocked, manifest["blocked"]),
+        (summary.seed_models, manifest["seeds"]["models"]),
+    ):
+        groups.update({benchmark: Counter(counts) for benchmark, counts in found.items()})
+    return summary
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest of a file; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
     summary = Summary()
     with ExitStack() as stack:
@@ -174,11 +220,12 @@ def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(_File(run.path, SPEND))
         spend.write(_spend(ledger, pool), indent=1)
-        spend.finish()
+        spent = spend.finish()
         # The manifest last: where it stands, the files it names are whole.
         manifest = stack.enter_context(_File(run.path, MANIFEST))
         manifest.write(_manifest(run, summary, files), indent=1)
-        manifest.finish()
+        written = {**files, SPEND: spent, MANIFEST: manifest.finish()}
+    ledger.set_released({name: str(file["sha256"]) for name, file in written.items()})
     return summary
 
 
@@ -253,6 +300,8 @@ def _price(pool: Pool, model: str, usage: Usage) -> float:
 
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
+    # As it was frozen: on a resume the config names the run's own copies of its files.
+    frozen = run.ledger.meta("protocol")
     sources = {name: [w.seeds.source for w in protocol.workloads] for name in summary.seed_models}
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
@@ -266,8 +315,8 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
         },
         "harnesses": run.ledger.meta("harness_versions"),
         "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
-        "protocol_digest": digest(run.ledger.meta("protocol")),
-        "protocol": run.ledger.meta("protocol"),
+        "protocol_digest": digest(frozen),
+        "protocol": frozen,
         "seeds": {
             "sources": sources,
             "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},

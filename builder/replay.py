@@ -9,7 +9,7 @@ from builder.cache import Question
 from builder.calls import Calls, NoAnswer
 from builder.errors import StepdownError, Technical
 from builder.pool import Pool
-from builder.records import Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
+from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
 from harnesses.base import Checkpoint, Episode, Harness
 
 
@@ -38,7 +38,7 @@ class Replayer:
 
         def execute() -> Outcome:
             with self._episode_at(current, trial.step) as episode:
-                return self._go_on(episode, current, trial, strong)
+                return self._go_on(episode, current, trial, lambda step: strong)
 
         return self._settled(execute)
 
@@ -48,7 +48,16 @@ class Replayer:
 
         def execute() -> Outcome:
             with self._harness.open(self._instance) as episode:
-                return self._go_on(episode, (), trial, model)
+                return self._go_on(episode, (), trial, lambda step: model)
+
+        return self._settled(execute)
+
+    def repeat(self, trial: Trial, assigned: Callable[[int], str]) -> Outcome:
+        """A whole trajectory from the start, each step made afresh by the model it is assigned to."""
+
+        def execute() -> Outcome:
+            with self._harness.open(self._instance) as episode:
+                return self._go_on(episode, (), trial, assigned)
 
         return self._settled(execute)
 
@@ -81,7 +90,8 @@ class Replayer:
 
     # One trajectory, from a live step on
 
-    def _go_on(self, episode: Episode, current: Trajectory, trial: Trial, strong: str) -> Outcome:
+    def _go_on(self, episode: Episode, current: Trajectory, trial: Trial, assigned: Callable[[int], str]) -> Outcome:
+        """The trial's model makes the episode's next step; later ones are made by the models they are assigned to."""
         steps = list(current[: trial.step - 1])
         live = episode.prefix()
         served = current[trial.step - 1].prefix if current else live
@@ -94,7 +104,7 @@ class Replayer:
                 if len(steps) == trial.limit:
                     raise _Halted(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls")
                 live, served = self._next(episode, live, served)
-                model = strong
+                model = assigned(len(steps) + 1)
         except _Halted as end:
             return Outcome(end.verdict, tuple(steps), end.reason)
 
@@ -180,7 +190,7 @@ class Replayer:
 
 def _from_current(question: Question, current: Trajectory) -> Response | None:
     """`current`'s own response, where the question is its own: sample 0, the same model, the same prefix."""
-    if question.sample != Sample() or len(current) < question.step:
+    if question.sample != FIRST or len(current) < question.step:
         return None
     own = current[question.step - 1]
     if own.model != question.model.name or own.prefix.canonical != question.prefix.canonical:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from builder.records import Instance, Mask, Prefix, Response, Verdict
+from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
@@ -59,5 +59,8 @@ class Harness(Protocol):
 class Answers(Protocol):
     """A harness that has pseudo-models of its own, named `workload/<name>` in a pool: `reference`, planted ones."""
 
-    def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
-        """The pseudo-model's response to a prefix; None where it has none for this instance."""
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
+        """The pseudo-model's response to a prefix; None where it has none for this instance.
+
+        `sample` tells independent draws apart; a pseudo-model that always answers alike leaves it aside.
+        """

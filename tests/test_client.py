@@ -17,7 +17,7 @@ from builder.client import Client, Completion
 from builder.config import Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.pool import Model
-from builder.records import Prefix, Stop, ToolCall, Usage
+from builder.records import Prefix, Sample, Stop, ToolCall, Usage
 from tests.provider import FAULTS, Ability, Answer, Failing, Fault, Provider, error, logged, spawned
 
 ADD = {
@@ -277,20 +277,15 @@ def test_usage_and_provider_fields() -> None:
     assert completion.response.extra["id"] == "chatcmpl-loopback"
 
 
-def test_samples_shift_the_seed() -> None:
+def test_every_draw_has_a_seed_of_its_own() -> None:
     model = Model(name="m", model="openai/m", parameters={"seed": 7})
+    draws = [Sample(), Sample(number=3), Sample("seed"), Sample("confirm"), Sample("confirm", 1), Sample("control")]
     with Provider({"m": always(Answer("x"))}) as provider, Client([model], operation(provider.url)) as client:
-        for sample in (0, 3):
-            client.complete(model, HELLO, sample=sample)
-        assert [seen.body["seed"] for seen in provider.requests] == [7, 10]
-
-
-def test_a_schema_for_a_plain_answer_is_sent_nested() -> None:
-    model = Model(name="m", model="openai/m")
-    schema = {"type": "object", "properties": {"tier": {"type": "string"}}}
-    with Provider({"m": always(Answer("{}"))}) as provider, Client([model], operation(provider.url)) as client:
-        client.complete(model, HELLO, response_schema=schema)
-        assert provider.requests[0].body["response_format"]["json_schema"]["schema"] == schema
+        for draw in draws:
+            client.complete(model, HELLO, draw)
+        seeds = [seen.body["seed"] for seen in provider.requests]
+    assert seeds[:2] == [7, 10]
+    assert len(set(seeds)) == len(draws)
 
 
 def test_a_parameter_that_the_provider_does_not_take_stops_the_run() -> None:

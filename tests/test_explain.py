@@ -41,7 +41,7 @@ def test_every_trial_of_the_step_is_told_in_order_with_what_it_asked_and_paid(sh
     out = explained(shop, "workshop/job-0/2")
     assert "label: high, locked with master; step 2 of 3" in out
     assert "seed: trial 1, 3 steps by master" in out
-    assert "hint: none" in out
+    assert "hint: not asked for" in out
     told = [(t["tier"], t["model"], t["limit"], t["verdict"], t["asked"], t["paid"], t["usd"]) for t in trials(out)]
     assert told == [
         ("low", "novice", "3", "fail", "2", "2", "0.022000"),
@@ -81,6 +81,14 @@ def test_a_hint_is_told(shop: Shop, provider: Start) -> None:
     out = explained(shop, "workshop/job-0/1")
     assert "hint: mid" in out
     assert [trial["model"] for trial in trials(out)] == ["hand", "novice"]
+
+
+def test_fresh_draws_beside_the_label_are_told_too(shop: Shop, provider: Start) -> None:
+    shop.build(config(provider().url, [[2, 0]], protocol={"rules": {"confirm": 2, "control": 1}}))
+    out = explained(shop, "workshop/job-0/1")
+    assert [trial["model"] for trial in trials(out, "control")] == ["master"]
+    assert len(trials(out, "confirm")) == 2
+    assert len(trials(explained(shop, "workshop/job-0/2"), "confirm")) == 2
 
 
 def test_nothing_a_model_or_workload_wrote_reaches_the_terminal_unescaped(

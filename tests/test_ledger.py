@@ -122,7 +122,7 @@ def test_blocking_marks_the_unknown_trials_of_that_tier_alone(ledger: Ledger) ->
     for step, tier in ((1, 0), (2, 0), (2, 1)):
         trial = Trial(step, tier, "m", 3)
         ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.TECHNICAL), Receipt(), accepted=False)
-    ledger.block(1, "HTTP 500", step=2, tier=0)
+    ledger.block(1, "HTTP 500", [Purpose.SEARCH], step=2, tier=0)
     assert [trial.superseded for trial in ledger.trials(1)] == [False, True, False]
     assert ledger.counts() == {State.BLOCKED: 1, State.DROPPED: 1}
     assert ledger.reopen_blocked() == 1

@@ -104,6 +104,21 @@ def test_hints_are_not_paid_for_again(shop: Shop, provider: Start) -> None:
     assert one.count("adviser") == hinted
 
 
+def test_fresh_draws_of_the_old_run_serve_the_new_one_where_its_trajectory_is_the_same(
+    shop: Shop, provider: Start
+) -> None:
+    rules = {"rules": {"confirm": 2, "control": 1}}
+    one, afresh = provider(SKILLS), provider(SKILLS)
+    shop.build(config(one.url, NEEDS, models=OLD, protocol=rules))
+    before = one.count()
+    new, fresh = version_in(shop, "new"), version_in(shop, "fresh")
+    tiers = {**OLD, "high": ["master", "chief"]}
+    assert relabel(shop, new, config(one.url, NEEDS, models=tiers, protocol=rules)).code == 0
+    assert one.count() == before
+    fresh.build(config(afresh.url, NEEDS, models=tiers, protocol=rules))
+    assert new.files() == fresh.files()
+
+
 def seeded(url: str, tiers: Tiers, file: str = "seeds.jsonl") -> dict[str, Any]:
     settings = config(url, [[0, 1], [1], [0], [0]], models=tiers)
     settings["protocol"]["workloads"][0]["seeds"] = {"source": "import", "file": file}

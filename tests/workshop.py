@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from builder.errors import BadInput
-from builder.records import Instance, Prefix, Response, Verdict
+from builder.records import Instance, Prefix, Response, Sample, Verdict
 from tests.provider import Answer, Fault, Request
 
 CLOCK = re.compile(r"clock \d+")
@@ -85,7 +85,7 @@ class Workshop:
     def open(self, instance: Instance, at: Any = None) -> Iterator[Bench]:
         yield Bench(self, instance, at)
 
-    def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
         """`workload/skill-N`: a pseudo-model of that skill; `workload/reference`: one that can do all."""
         skill = 9 if name == "reference" else int(name.removeprefix("skill-"))
         return Response(worked(skill, prefix.messages))

@@ -19,7 +19,7 @@ from builder.config import Endpoint, Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.local import Runtime
 from builder.pool import LOCAL, WORKLOAD, Model
-from builder.records import Prefix, Response, Stop
+from builder.records import FIRST, Prefix, Response, Sample, Stop
 
 _NO_KEY = "none"
 """Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
@@ -88,19 +88,16 @@ class Client:
         self._under_way = 0
         self._closed = False
 
-    def complete(
-        self, model: Model, prefix: Prefix, response_schema: Mapping[str, Any] | None = None, sample: int = 0
-    ) -> Completion:
+    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
         """The model's response to a prefix.
 
-        `response_schema`, a JSON schema for the answer's text, goes with prefixes without tools. Samples of a model
-        whose parameters hold a `seed` get `seed + sample`, so that they differ and can be had again.
+        Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
 
         Raises Technical (the apparatus failed, retries included), RunStopped (key, credit, model or parameters are
         wrong: every call would fail), Interrupted, and BadInput where a local model is not installed.
         """
         lane = self._lanes[model.name]
-        request = self._request(model, prefix, response_schema, sample)
+        request = self._request(model, prefix, sample)
         errors: list[str] = []
 
         def attempt() -> Response:
@@ -139,20 +136,19 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _request(
-        self, model: Model, prefix: Prefix, response_schema: Mapping[str, Any] | None, sample: int
-    ) -> dict[str, Any]:
+    @staticmethod
+    def _request(model: Model, prefix: Prefix, sample: Sample) -> dict[str, Any]:
         """The part of the request that is the same at every attempt."""
         if model.model.startswith(WORKLOAD):
             raise ValueError(f"{model.name!r} is answered for by the workload's harness, not by a client")
         rendered = actions.rendered(model.actions, prefix)
         request: dict[str, Any] = {"messages": rendered.messages, **model.parameters}
-        if sample and isinstance(seed := request.get("seed"), int):
-            request["seed"] = seed + sample
+        if isinstance(seed := request.get("seed"), int):
+            request["seed"] = seed + sample.shift
         if rendered.tools:
             request["tools"] = rendered.tools
-        if response_format := rendered.response_format or _response_format(response_schema):
-            request["response_format"] = response_format
+        if rendered.response_format:
+            request["response_format"] = rendered.response_format
         return request
 
     def _address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
@@ -232,9 +228,3 @@ def _response(model: Model, prefix: Prefix, answer: Answer) -> Response:
     parsed = actions.parsed(model.actions, prefix, answer.raw)
     stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
     return Response(parsed.content, parsed.tool_calls, stop, parsed.malformed, answer.usage, answer.extra)
-
-
-def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if schema is None:
-        return None
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema)}}

@@ -12,6 +12,7 @@ from rich.text import Text
 from builder import console, runs
 from builder.console import printable
 from builder.explain import Explained, Explanation, explain
+from builder.records import Verdict
 
 COLUMNS = (
     "trial",
@@ -91,7 +92,7 @@ def _cells(trial: Explained) -> list[str]:
     verdict = record.verdict.value
     if record.superseded:
         verdict += ", tried again"
-    elif record.verdict.value == "pass" and not record.accepted and record.purpose.value == "search":
+    elif record.verdict is Verdict.PASS and not record.accepted:
         verdict += ", not accepted"
     return [
         str(record.id),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from builder.errors import BadInput
 from builder.ledger.schema import (
+    KEPT,
     SCHEMA_VERSION,
     TABLES,
     BookedCall,
@@ -36,7 +37,6 @@ from builder.records import (
     Trial,
     Usage,
     Verdict,
-    exact_digest,
     exact_json,
 )
 
@@ -56,12 +56,15 @@ class Ledger:
         self._path = folder / FILE_NAME
         self._lock = threading.RLock()
         self._known: dict[str, int] = {}
+        self._may_be_released = False
         with self._usable():
             address = f"{self._path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
             if not read_only:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
+                # Trials touch many pages, and each checkpoint waits for the disk twice: make them rarer.
+                self._db.execute("PRAGMA wal_autocheckpoint=4000")
             self._db.execute("PRAGMA foreign_keys=ON")
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version == 0 and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -73,6 +76,7 @@ class Ledger:
                 raise BadInput(
                     f"the ledger has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self._path
                 )
+        self._may_be_released = True
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -86,12 +90,15 @@ class Ledger:
         with self._lock, self._usable():
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                if self._may_be_released:
+                    self._db.execute("DELETE FROM meta WHERE key = 'released'")
                 yield self._db
             except BaseException:
                 self._known.clear()  # ids of what the rollback takes back
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+            self._may_be_released = False
 
     def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock, self._usable():
@@ -110,8 +117,22 @@ class Ledger:
 
     def set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value, its order of keys included: a source's order may be the order of its instances."""
+        if self.meta(key) == value:
+            return
         with self._transaction() as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
+
+    @property
+    def released(self) -> dict[str, str] | None:
+        """The digests of the files that say what stands here, by name; None once anything has changed since."""
+        found: dict[str, str] | None = self.meta("released")
+        return found
+
+    def set_released(self, digests: Mapping[str, str]) -> None:
+        """The files of these digests say what stands here. The next transaction of any kind takes it back."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO meta VALUES ('released', ?)", (exact_json(digests),))
+        self._may_be_released = True
 
     # Instances
 
@@ -178,16 +199,17 @@ class Ledger:
         with self._transaction() as db:
             self._set_state(db, instance, State.DROPPED, reason)
 
-    def block(self, instance: int, reason: str, step: int, tier: int) -> None:
+    def block(self, instance: int, reason: str, purposes: Collection[Purpose], step: int, tier: int) -> None:
         """Technical outcomes leave a tier unknown: the instance waits, and those trials will be executed anew.
 
         Only they: a technical trial whose tier passed by another model has been passed over for good.
         """
         with self._transaction() as db:
             self._set_state(db, instance, State.BLOCKED, reason)
-            db.execute(
-                "UPDATE trials SET superseded = 1 WHERE instance = ? AND step = ? AND tier = ? AND verdict = ?",
-                (instance, step, tier, Verdict.TECHNICAL.value),
+            db.executemany(
+                "UPDATE trials SET superseded = 1 "
+                "WHERE instance = ? AND purpose = ? AND step = ? AND tier = ? AND verdict = ?",
+                [(instance, purpose.value, step, tier, Verdict.TECHNICAL.value) for purpose in purposes],
             )
 
     @staticmethod
@@ -196,6 +218,8 @@ class Ledger:
 
     def reopen_blocked(self) -> int:
         """Blocked instances are open again. How many."""
+        if not self.counts().get(State.BLOCKED, 0):
+            return 0
         with self._transaction() as db:
             return db.execute(
                 "UPDATE instances SET state = ?, reason = '' WHERE state = ?", (State.OPEN.value, State.BLOCKED.value)
@@ -229,11 +253,12 @@ class Ledger:
     ) -> int:
         """Keep a trial, in one transaction; returns its id.
 
-        Of an accepted trajectory every step from the trial's own on is kept, of another search trial the candidate's.
+        Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial
+        the candidate's, of others none.
         """
         first = max(trial.step, 1)
         last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
-        if not accepted and purpose is not Purpose.SEARCH:
+        if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
             last = 0
         with self._transaction() as db:
             cursor = db.execute(
@@ -257,12 +282,11 @@ class Ledger:
             )
             trial_id = int(cursor.lastrowid or 0)
             self._add_calls(db, instance, purpose, receipt, trial_id)
+            rows = []
             for number in range(first, last + 1):
                 previous = outcome.trajectory[number - 2].prefix if number > 1 else None
-                db.execute(
-                    "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)),
-                )
+                rows.append((trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)))
+            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return trial_id
 
     def _step_row(self, step: Step, previous: Prefix | None) -> tuple[str, int, str, int | None, str]:
@@ -272,22 +296,25 @@ class Ledger:
             self._text_id(link, message)
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
-        tools = self._text_id(exact_digest(prefix.tools), prefix.tools) if prefix.tools else None
+        tools = self._text_id(prefix.tools_digest, prefix.tools) if prefix.tools else None
         response = exact_json(step.response.to_json())
         return step.model, kept, json.dumps(added), tools, response
 
     def _text_id(self, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
-        known = self._known.get(link)
-        if known is not None:
-            return known
+        found = self._known.get(link)
+        if found is not None:
+            return found
         key = bytes.fromhex(link)
-        self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
-        (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
+        cursor = self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
+        if cursor.rowcount == 1:
+            found = int(cursor.lastrowid or 0)
+        else:
+            (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
         if len(self._known) >= 50_000:
             self._known.clear()
-        self._known[link] = int(found)
-        return int(found)
+        self._known[link] = found
+        return found
 
     def trials(self, instance: int) -> list[TrialRecord]:
         """Every trial of an instance, in the order of execution."""
@@ -381,22 +408,24 @@ class Ledger:
             base, first = self._read("SELECT base, step FROM trials WHERE id = ?", (following,))[0]
             chain.append((following, first))
             following = base
-        steps: list[Step] = []
+        rows: list[Any] = []
         for number, (trial_id, first) in reversed(list(enumerate(chain))):
             end = chain[number - 1][1] if number else None
-            steps = steps[: max(first, 1) - 1]
-            rows = self._read(
+            rows[max(first, 1) - 1 :] = self._read(
                 "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
                 (trial_id, end if end is not None else 1 << 40),
             )
-            for row in rows:
-                steps.append(self._step(row, steps[-1].prefix if steps else None, mask))
+        texts = self._texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
+        steps: list[Step] = []
+        for row in rows:
+            steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
         return tuple(steps)
 
-    def _step(self, row: Any, previous: Prefix | None, mask: Mask | None) -> Step:
+    @staticmethod
+    def _step(row: Any, previous: Prefix | None, mask: Mask | None, texts: Mapping[int, Any]) -> Step:
         model, kept, added, tools, response = row
-        messages: list[Message] = self._texts(json.loads(added))
-        definitions: list[Tool] = self._texts([tools])[0] if tools is not None else []
+        messages: list[Message] = [texts[text] for text in json.loads(added)]
+        definitions: list[Tool] = texts[tools] if tools is not None else []
         if kept and previous is not None:
             prefix = previous.extend(messages)
             if list(prefix.tools) != definitions:
@@ -405,12 +434,10 @@ class Ledger:
             prefix = Prefix.start(messages, definitions, mask)
         return Step(prefix, Response.from_json(json.loads(response)), model)
 
-    def _texts(self, ids: Sequence[int]) -> list[Any]:
-        if not ids:
-            return []
-        marks = ",".join("?" * len(ids))
-        found = dict(self._read(f"SELECT id, body FROM texts WHERE id IN ({marks})", ids))  # noqa: S608
-        return [json.loads(found[number]) for number in ids]
+    def _texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
+        """Messages and tool lists by id, in one query."""
+        query = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+        return {text: json.loads(body) for text, body in self._read(query, (json.dumps(list(ids)),))}
 
     # Hints
 

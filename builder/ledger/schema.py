@@ -92,6 +92,12 @@ class Purpose(StrEnum):
     VERIFY = "verify"
     SEARCH = "search"
     HINT = "hint"
+    CONFIRM = "confirm"
+    CONTROL = "control"
+
+
+KEPT = frozenset({Purpose.SEED, Purpose.SEARCH})
+"""Purposes whose accepted trajectories may become current ones: their steps are kept."""
 
 
 @dataclass(frozen=True, slots=True)

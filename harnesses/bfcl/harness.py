@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from builder.records import Instance, Prefix, Response, digest
+from builder.records import Instance, Prefix, Response, Sample, digest
 from builder.validation import Strict, validated
 from harnesses.base import Checkpoint, Episode
 from harnesses.bfcl import reference
@@ -66,7 +66,7 @@ class BFCL:
             assert at is None or isinstance(at, SingleTurnCheckpoint)
             yield SingleTurn(instance, at)
 
-    def answer(self, name: str, instance: Instance, prefix: Prefix) -> Response | None:
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample = Sample()) -> Response | None:
         """The pseudo-model `reference`, which knows the accepted answers; None for a name or instance without any."""
         if name != "reference" or instance.task["accepted"] is None:
             return None
