@@ -6,7 +6,7 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,8 +96,11 @@ def harness_of(workload: Workload, field: str) -> Harness:
     return harness
 
 
-def bench_of(protocol: Protocol, index: int) -> Bench:
-    """A workload of the config, ready to be worked at. Raises BadInput. Loading its harness runs its code."""
+def bench_of(protocol: Protocol, index: int, departed: Sequence[str] = ()) -> Bench:
+    """A workload of the config, ready to be worked at. Raises BadInput. Loading its harness runs its code.
+
+    `departed` names strong models of the pool before this one, which imported seeds may still be by.
+    """
     workload, place = protocol.workloads[index], f"protocol.workloads.{index}"
     harness = harness_of(workload, f"{place}.harness")
     try:
@@ -105,7 +108,7 @@ def bench_of(protocol: Protocol, index: int) -> Bench:
     except BadInput as error:
         raise BadInput(str(error), field=place) from None
     file = workload.seeds.file
-    return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name) if file else None)
+    return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name, departed) if file else None)
 
 
 def selected(index: int, bench: Bench) -> Iterator[Instance]:
@@ -129,7 +132,8 @@ class Build:
         self._run, self._stop = run, stop
         self._config, self._ledger = run.config, run.ledger
         self.progress = Progress()
-        self._benches = [bench_of(self.protocol, index) for index in range(len(self.protocol.workloads))]
+        departed = run.origin.departed if run.origin else ()
+        self._benches = [bench_of(self.protocol, index, departed) for index in range(len(self.protocol.workloads))]
         self._hints = self._read_hints()
         self._check_versions()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -67,6 +68,18 @@ class Question:
         return self.prefix.mask(text) == text
 
 
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(key: object) -> bool:
+    """Whether this has the shape of a cache key, and of every other digest here: SHA-256 in hex.
+
+    >>> is_key("0f" * 32), is_key("0F" * 32), is_key(7)
+    (True, False, False)
+    """
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+
+
 class Store(Protocol):
     """What a response cache keeps its entries in: a folder here, a shared service elsewhere. Values are JSON."""
 
@@ -77,10 +90,17 @@ class Store(Protocol):
 
     def keys(self) -> Iterator[str]: ...
 
+    def delete(self, key: str) -> None:
+        """Forget an entry, if there is one; safe while others read and write."""
+
     def close(self) -> None: ...
 
 
-class _JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
+COMPRESSION = 1
+"""zlib's level; stored keys are compressed too, so that it is part of what a key is found by."""
+
+
+class JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
     """JSONDisk that refuses the pickled rows which its base class would load: a cache may be somebody else's."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
@@ -92,6 +112,13 @@ class _JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
         if not raw:
             raise ValueError("a pickled key")
         return super().get(key, raw)
+
+
+DATABASE: str = diskcache.core.DBNAME
+
+
+def is_cache(folder: Path) -> bool:
+    return (folder / DATABASE).is_file()
 
 
 _UNUSABLE = (OSError, sqlite3.Error, diskcache.Timeout)
@@ -106,8 +133,8 @@ class DiskStore:
             folder.mkdir(parents=True, exist_ok=True)
             self._cache = diskcache.Cache(
                 str(folder),
-                disk=_JsonOnly,
-                disk_compress_level=1,
+                disk=JsonOnly,
+                disk_compress_level=COMPRESSION,
                 eviction_policy="none",
                 cull_limit=0,
                 statistics=False,
@@ -141,6 +168,12 @@ class DiskStore:
     def keys(self) -> Iterator[str]:
         return iter(self._cache)
 
+    def delete(self, key: str) -> None:
+        try:
+            self._cache.delete(key)
+        except _UNUSABLE as error:
+            raise self._unusable(error) from error
+
     def close(self) -> None:
         # The connections of threads that have ended lie in reference cycles, and while one is open SQLite leaves its
         # log, megabytes long, beside the file.
@@ -150,11 +183,25 @@ class DiskStore:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid."""
+    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid.
 
+    `key` is what it is kept under: by it a ledger says what a run used.
+    """
+
+    key: str
     prefix: str
     response: Response
     run: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"prefix": self.prefix, "run": self.run, "response": self.response.to_json()}
+
+    @classmethod
+    def from_json(cls, key: str, value: Any) -> Entry:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+        if not isinstance(value, Mapping):
+            raise TypeError("an entry is a mapping")
+        return cls(key, str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
 
 
 class Cache:
@@ -174,19 +221,19 @@ class Cache:
                 return found
         return None
 
-    def put(self, question: Question, response: Response) -> None:
+    def put(self, question: Question, response: Response) -> Entry:
         """Keep a response; on disk when this returns. A response that is there already is never overwritten."""
         key = question.key()
         if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
             key = question.key(exact=True)
-        self._store.put(key, {"prefix": question.prefix.exact, "run": self.run, "response": response.to_json()})
+        entry = Entry(key, question.prefix.exact, response, self.run)
+        self._store.put(key, entry.to_json())
+        return entry
 
     def _read(self, key: str) -> Entry | None:
         value = self._store.get(key)
-        if not isinstance(value, Mapping):
-            return None
         try:
-            return Entry(str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
+            return Entry.from_json(key, value)
         except (KeyError, TypeError, ValueError):
             return None
 

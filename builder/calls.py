@@ -71,15 +71,14 @@ class Calls:
         """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
         if known is not None:
             return known
-        entry = self._cache.get(question)
-        response = self._make(question) if entry is None else entry.response
-        if entry is None:
-            self._cache.put(question, response)
+        found = self._cache.get(question)
+        entry = found or self._cache.put(question, self._make(question))
+        response = entry.response
         # A call that this run paid for and was killed before it could record stands in the cache under its name.
-        paid = entry is None or entry.run == self._cache.run
-        self._receipt.calls.append(Call(question.key(), question.model.name, response.usage, paid))
+        paid = entry.run == self._cache.run
+        self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
         if self._on_call:
-            self._on_call(question.model, response, entry is None)
+            self._on_call(question.model, response, found is None)
         return response
 
     def _make(self, question: Question) -> Response:

@@ -18,7 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import estimate
+from builder.commands import cache, diff, estimate, explain, relabel
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
@@ -58,6 +58,7 @@ def main() -> None:
       stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
+      stepdown explain runs/q ROW_ID                        why a step has its label
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -105,9 +106,9 @@ def resume(run: Path, config: Path | None, drop_blocked: bool) -> None:
     _label(run, configs.load(config) if config else None, drop_blocked=drop_blocked)
 
 
-def _label(folder: Path, config: Config | None, drop_blocked: bool = False) -> None:
+def _label(folder: Path, config: Config | None, drop_blocked: bool = False, origin: runs.Origin | None = None) -> None:
     stop = threading.Event()
-    with runs.opened(folder, config) as run, _stopping(stop, folder):
+    with runs.opened(folder, config, origin) as run, _stopping(stop, folder):
         run.config.check_keys()
         console.name_foreign_code(run.config)
         work = Build(run, stop)
@@ -217,6 +218,10 @@ def doctor_command(config: Path | None) -> None:
 
 
 main.add_command(estimate.command)
+main.add_command(relabel.command(_label))
+main.add_command(diff.command)
+main.add_command(cache.group)
+main.add_command(explain.command)
 
 
 if __name__ == "__main__":

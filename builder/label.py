@@ -116,7 +116,7 @@ class InstanceLabelling:
 
     def _seed(self) -> Trajectory:
         """The first trajectory that passes in a fresh episode. Sets the instance's strong model."""
-        reason = "the seed file has no trajectory of it" if self._bench.seeds else "no seed"
+        reason = self._bench.seeds.why_none(self._instance.id) if self._bench.seeds else "no seed"
         unknown = ""
         for outcome, trial_id, model in self._seed_attempts():
             if outcome.verdict is Verdict.PASS:

@@ -373,7 +373,8 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question that a trial asked and did not know the answer of: its cache key, its model, what it took."""
+    """One question that a trial asked and did not know the answer of: the key of the cache's entry, its model, what it
+    took."""
 
     key: str
     model: str

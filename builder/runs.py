@@ -10,9 +10,11 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from builder.cache import is_cache
 from builder.config import Config, Hints, Operation, Protocol, Seeds
 from builder.errors import BadInput
 from builder.ledger import Ledger
@@ -24,6 +26,16 @@ INPUTS = "inputs"
 SHOWN_DIFFERENCES = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a run that relabels another one has from it."""
+
+    cache: str
+    """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
+    departed: tuple[str, ...]
+    """Models that were strong in an earlier version and are no more; imported seeds may still be theirs."""
+
+
 class RunFolder:
     """An open run: its folder, ledger and config. Made by `opened`."""
 
@@ -32,7 +44,44 @@ class RunFolder:
 
     @property
     def cache_folder(self) -> Path:
-        return self.config.operation.cache or self.path / "cache"
+        return cache_of(self.path, self.ledger)
+
+    @property
+    def origin(self) -> Origin | None:
+        """What it has from the run that it relabels; None where it was built by itself."""
+        return origin_of(self.ledger)
+
+
+def origin_of(ledger: Ledger) -> Origin | None:
+    record = ledger.meta("origin")
+    return Origin(record["cache"], tuple(record["departed"])) if record else None
+
+
+def cache_of(path: Path, ledger: Ledger) -> Path:
+    """The folder of a run's response cache: the config's, else that of the run it relabels, else its own."""
+    named, origin = ledger.meta("operation")["cache"], origin_of(ledger)
+    if named is not None:
+        return Path(named)
+    if origin is None:
+        return path / "cache"
+    shared = Path(os.path.normpath(path.resolve() / origin.cache))
+    if not is_cache(shared):
+        raise BadInput(f"the response cache that this run goes on from is not at {shared}", file=path)
+    return shared
+
+
+@contextmanager
+def looked_at(path: Path) -> Iterator[tuple[Ledger, Protocol]]:
+    """A run's ledger and protocol, to read while others may work on it. Raises BadInput: no run, or never begun."""
+    if not is_run(path):
+        raise BadInput("no run is here", file=path)
+    ledger = Ledger(path, read_only=True)
+    try:
+        if not ledger.is_begun:
+            raise BadInput("the run was never begun", file=path)
+        yield ledger, validated(Protocol, ledger.meta("protocol"), file=path / FILE_NAME)
+    finally:
+        ledger.close()
 
 
 def is_run(path: Path) -> bool:
@@ -44,8 +93,10 @@ def is_run(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path, config: Config | None = None) -> Iterator[RunFolder]:
+def opened(path: Path, config: Config | None = None, origin: Origin | None = None) -> Iterator[RunFolder]:
     """Open a run's folder, for this process alone; make it where there is none and a config is given.
+
+    `origin` makes a new run the relabelling of another one.
 
     Raises BadInput: not a run, not writable, in use by another process, or begun under another protocol, the
     difference shown.
@@ -64,7 +115,7 @@ def opened(path: Path, config: Config | None = None) -> Iterator[RunFolder]:
         _lock(handle.fileno(), path)
         ledger = Ledger(path)
         try:
-            yield _begun(path, ledger, config)
+            yield _begun(path, ledger, config, origin)
         finally:
             ledger.close()
 
@@ -80,7 +131,7 @@ def _lock(descriptor: int, path: Path) -> None:
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
 
-def _begun(path: Path, ledger: Ledger, config: Config | None) -> RunFolder:
+def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | None) -> RunFolder:
     if not ledger.is_begun:
         if config is None:
             raise BadInput("the run was never begun: build it anew", file=path)
@@ -88,6 +139,7 @@ def _begun(path: Path, ledger: Ledger, config: Config | None) -> RunFolder:
         ledger.set_meta("id", uuid.uuid4().hex)
         ledger.set_meta("operation", config.operation.model_dump(mode="json"))
         ledger.set_meta("protocol", protocol_record(config.protocol))
+        ledger.set_meta("origin", asdict(origin) if origin else None)
         return RunFolder(path, ledger, config)
     frozen = ledger.meta("protocol")
     if config is not None:
@@ -97,10 +149,20 @@ def _begun(path: Path, ledger: Ledger, config: Config | None) -> RunFolder:
             more = f"; and {len(differences) - SHOWN_DIFFERENCES} more" if len(differences) > SHOWN_DIFFERENCES else ""
             raise BadInput(f"the run was begun under another protocol ({shown}{more}): name another folder", file=path)
         ledger.set_meta("operation", config.operation.model_dump(mode="json"))
+    if origin is not None:
+        _go_on_from(origin, path, ledger)
     where = path / FILE_NAME
     protocol = validated(Protocol, _with_inputs(frozen, path), file=where)
     operation = validated(Operation, ledger.meta("operation"), file=where)
     return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
+
+
+def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
+    """Relabel into a run that was begun: only where it was begun as the same new version."""
+    begun = origin_of(ledger)
+    if begun is None or begun.departed != origin.departed:
+        raise BadInput("the run was not begun as a new version of that one: name another folder", file=path)
+    ledger.set_meta("origin", asdict(origin))
 
 
 def protocol_record(protocol: Protocol) -> dict[str, Any]:

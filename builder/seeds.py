@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from builder.records import Response, ToolCall, clean_text
 from builder.validation import Strict, validated
 
 REFERENCE = WORKLOAD + "reference"
+DEPARTED = "the seed file has no trajectory of it by a model that is still strong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +83,26 @@ class SeedFile:
     A line: `{"instance_id": ..., "model": <a strong model's name in the pool>, "steps": [{"content", "tool_calls"}]}`,
     or `"messages"` with the whole chat. Several lines of an instance are tried in order. Raises BadInput, naming the
     line and the field.
+
+    `departed` are models that were strong in the version which is relabelled and are no more: their lines are passed
+    over. Any other model that is not strong is a mistake in the file or the pool.
     """
 
-    def __init__(self, path: Path, pool: Pool, benchmark: str) -> None:
+    def __init__(self, path: Path, pool: Pool, benchmark: str, departed: Sequence[str] = ()) -> None:
         self._path, self._pool, self._benchmark = path, pool, benchmark
+        self._departed = frozenset(departed) - {model.name for model in pool.tiers[-1].models}
         self._places: dict[str, list[tuple[int, int]]] = {}  # instance id: (line number, offset)
+        self._passed_over: set[str] = set()
         offset = 0
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
                 if raw.strip():
                     line, _ = self._parse(number, raw)
-                    if line.benchmark in (None, benchmark):
+                    if line.benchmark not in (None, benchmark):
+                        pass
+                    elif line.model in self._departed:
+                        self._passed_over.add(line.instance_id)
+                    else:
                         self._places.setdefault(line.instance_id, []).append((number, offset))
                 offset += len(raw)
 
@@ -103,6 +113,10 @@ class SeedFile:
                 file.seek(offset)
                 yield self._parse(number, file.readline())[1]
 
+    def why_none(self, instance_id: str) -> str:
+        """The reason to drop an instance of which there is no trajectory."""
+        return DEPARTED if instance_id in self._passed_over else "the seed file has no trajectory of it"
+
     def _parse(self, number: int, raw: bytes) -> tuple[_Line, Imported]:
         place: dict[str, Any] = {"file": self._path.name, "line": number}
         try:
@@ -110,7 +124,7 @@ class SeedFile:
         except (ValueError, RecursionError) as error:
             raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", **place) from None
         line = validated(_Line, data, **place)
-        if line.model not in {model.name for model in self._pool.tiers[-1].models}:
+        if line.model not in {model.name for model in self._pool.tiers[-1].models} | self._departed:
             raise BadInput(f"{line.model!r} is no model of the pool's strong tier", field="model", **place)
         return line, Imported(line.model, tuple(self._responses(line, place)))
 

@@ -285,6 +285,8 @@ class _Server(ThreadingHTTPServer):
 def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are written apart: with Nagle, each answer would wait 40 ms for the head to be acknowledged.
+        disable_nagle_algorithm = True
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

@@ -1,1 +1,4 @@
-"""Commands of `stepdown` that are more than a call into the builder: one module each, registered in `builder.cli`."""
+"""Commands that look at runs, caches and configs, or begin a run from another: a file each, on `builder.cli`.
+
+They read arguments and print; what they find out is in the module of the same matter beside this folder.
+"""

@@ -4,6 +4,6 @@
 """
 
 from builder.ledger.file import Ledger
-from builder.ledger.schema import KEPT, InstanceRecord, Purpose, State, TrialRecord
+from builder.ledger.schema import KEPT, BookedCall, CallTotal, InstanceRecord, Purpose, State, TrialRecord
 
-__all__ = ["KEPT", "InstanceRecord", "Ledger", "Purpose", "State", "TrialRecord"]
+__all__ = ["KEPT", "BookedCall", "CallTotal", "InstanceRecord", "Ledger", "Purpose", "State", "TrialRecord"]

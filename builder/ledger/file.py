@@ -15,6 +15,7 @@ from builder.ledger.schema import (
     KEPT,
     SCHEMA_VERSION,
     TABLES,
+    BookedCall,
     CallTotal,
     InstanceRecord,
     Purpose,
@@ -283,7 +284,7 @@ class Ledger:
                 ),
             )
             trial_id = int(cursor.lastrowid or 0)
-            self._add_calls(db, instance, purpose, receipt)
+            self._add_calls(db, instance, purpose, receipt, trial_id)
             rows = []
             for number in range(first, last + 1):
                 previous = outcome.trajectory[number - 2].prefix if number > 1 else None
@@ -341,9 +342,11 @@ class Ledger:
         ]
 
     @staticmethod
-    def _add_calls(db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt) -> None:
+    def _add_calls(
+        db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt, trial: int | None = None
+    ) -> None:
         db.executemany(
-            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     instance,
@@ -355,6 +358,7 @@ class Ledger:
                     call.usage.cache_read,
                     call.usage.cache_write,
                     call.usage.completion,
+                    trial,
                 )
                 for call in receipt.calls
             ),
@@ -369,6 +373,25 @@ class Ledger:
                 "sum(completion) FROM calls GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
             )
         ]
+
+    def calls(self, instance: int) -> list[BookedCall]:
+        """The distinct calls of an instance."""
+        return [
+            BookedCall(trial, model, bool(paid), Usage(*usage))
+            for trial, model, paid, *usage in self._read(
+                "SELECT trial, model, paid, prompt, cache_read, cache_write, completion FROM calls WHERE instance = ?",
+                (instance,),
+            )
+        ]
+
+    def call_keys(self) -> Iterator[str]:
+        """The cache's key of every call that a trial or a hint used, read in portions."""
+        last = (0, b"")
+        while page := self._read(
+            "SELECT instance, key FROM calls WHERE (instance, key) > (?, ?) ORDER BY instance, key LIMIT 5000", last
+        ):
+            last = page[-1]
+            yield from (key.hex() for _, key in page)
 
     def retried_errors(self) -> int:
         """Errors of calls that were tried again, over the whole run."""

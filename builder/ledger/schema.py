@@ -61,6 +61,7 @@ CREATE TABLE calls (                     -- every question once, however many tr
     cache_read INTEGER NOT NULL,
     cache_write INTEGER NOT NULL,
     completion INTEGER NOT NULL,
+    trial INTEGER REFERENCES trials (id), -- that asked first; null: a hint
     PRIMARY KEY (instance, key)
 ) WITHOUT ROWID;
 CREATE TABLE hints (
@@ -137,4 +138,14 @@ class CallTotal:
     model: str
     paid: bool
     calls: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class BookedCall:
+    """A question as the ledger has it: the trial that asked it first (None: a hint), and what it took."""
+
+    trial: int | None
+    model: str
+    paid: bool
     usage: Usage

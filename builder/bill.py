@@ -1,0 +1,49 @@
+"""What a run cost: what it paid, what its calls cost at list price, and what earlier runs had paid already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from builder.config import Protocol
+from builder.ledger import Ledger
+from builder.pool import Price
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Distinct calls of a run, and USD at list price."""
+
+    paid_calls: int
+    paid_usd: float
+    needed_calls: int
+    """All that the protocol needed, whoever paid."""
+    needed_usd: float
+
+    @property
+    def saved_calls(self) -> int:
+        """Answered by the cache: another run had paid for them."""
+        return self.needed_calls - self.paid_calls
+
+    @property
+    def saved_usd(self) -> float:
+        return round(self.needed_usd - self.paid_usd, 6)
+
+
+def prices_of(protocol: Protocol) -> Mapping[str, Price]:
+    """List prices by the name of the model, that of the hints included."""
+    hints = [protocol.hints.model] if protocol.hints.model else []
+    return {model.name: model.price for model in [*hints, *(model for _, model in protocol.pool.models())]}
+
+
+def bill_of(ledger: Ledger, protocol: Protocol) -> Bill:
+    """The bill of a run as its ledger has it."""
+    prices, totals = prices_of(protocol), ledger.call_totals()
+    usd = [prices[total.model].cost(total.usage) if total.model in prices else 0.0 for total in totals]
+    paid = [index for index, total in enumerate(totals) if total.paid]
+    return Bill(
+        paid_calls=sum(totals[index].calls for index in paid),
+        paid_usd=round(sum(usd[index] for index in paid), 6),
+        needed_calls=sum(total.calls for total in totals),
+        needed_usd=round(sum(usd), 6),
+    )
