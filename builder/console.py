@@ -41,7 +41,7 @@ def stderr() -> Console:
 def progress_line(progress: Progress) -> str:
     """One line: instances, steps locked, calls, cache hits, money, time left.
 
-    >>> progress_line(Progress(instances=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    >>> progress_line(Progress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
     '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
     """
     parts = [

@@ -184,8 +184,8 @@ def _standing(run: RunFolder) -> Summary | None:
     if digests is None or any(_digest_of(run.path / name) != found for name, found in digests.items()):
         return None
     spend = json.loads((run.path / SPEND).read_bytes())
-    if spend["calls"] + spend["unbooked"]["calls"] != kept(run.path).calls:
-        return None
+    if "unbooked" not in spend or spend["calls"] + spend["unbooked"]["calls"] != kept(run.path).calls:
+        return None  # a trial that has not ended was paid for since
     manifest = json.loads((run.path / MANIFEST).read_bytes())
     summary = Summary(instances=Counter(manifest["instances"]), unfinished=manifest["unfinished"])
     for groups, found in (
