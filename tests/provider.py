@@ -165,6 +165,19 @@ FAULTS: dict[str, Fault] = {
         "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens",
         "400",
     ),
+    "overflow_openrouter_raw": Fault(
+        400,
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {
+                    "raw": '{"error": {"message": "Too long.", "type": "x", "code": "context_length_exceeded"}}',
+                    "provider_name": "Azure",
+                },
+            }
+        },
+    ),
     "overflow_413": error(413, "Request too large: prompt is too long for the context window"),
     "unauthorized": error(401, "Incorrect API key provided", "invalid_api_key"),
     "no_credit": error(402, "Insufficient credits"),
@@ -172,6 +185,29 @@ FAULTS: dict[str, Fault] = {
     "unknown_model": error(404, "The model `m` does not exist or you do not have access to it", "model_not_found"),
     "unknown_model_400": error(400, "m is not a valid model ID", "400"),
     "quota_429": error(429, "You exceeded your current quota, please check your plan", "insufficient_quota"),
+    "quoted_overflow": error(
+        400, "Invalid value for messages[1].content: 'explain the context window of this budget'", "invalid_value"
+    ),
+    "quoted_overflow_statement": error(
+        400, 'Invalid content "Why does it say that the prompt is too long: 9 tokens, exceeds the context window?"'
+    ),
+    "quoted_policy": error(400, "Invalid value for messages[1].content: 'the usage policies of the gym'"),
+    "quoted_policy_statement": error(400, "Unknown role. Got text: It violates our usage policies, says the gym"),
+    "quoted_unfinished": error(400, "Unknown field, got 'x " + "y " * 800 + "the prompt is too long: 9 tokens"),
+    "quoted_model": error(400, "Invalid role in messages[0]: 'The model of the train does not exist'"),
+    "quoted_422": Fault(
+        422,
+        {
+            "detail": [
+                {
+                    "type": "missing",
+                    "loc": ["body", "messages", 0, "name"],
+                    "msg": "Field required",
+                    "input": {"role": "user", "content": "this model's maximum context length is 5 tokens"},
+                }
+            ]
+        },
+    ),
     "bad_request": error(400, "Invalid value for messages[1]: tool_calls must be followed by tool messages"),
     "unprocessable": error(422, "Unprocessable: field required"),
 }

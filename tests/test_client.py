@@ -158,6 +158,50 @@ def test_another_4xx_is_technical_without_a_retry(fault: str) -> None:
     assert requests_of(raised.value) == 1
 
 
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("quoted")])
+def test_what_an_error_quotes_of_the_request_says_nothing_of_the_model(fault: str, family: str) -> None:
+    with pytest.raises(Technical) as raised:
+        asked(FAULTS[fault], family=family)
+    assert requests_of(raised.value) == 1
+
+
+OVERFLOWS = [
+    "input length and `max_tokens` exceed context limit: 199759 + 20000 > 200000, decrease input length",
+    "Input is too long for requested model.",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000",
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 9000 `inputs` tokens",
+    "The prompt is too long: 9000, model maximum context length: 8192",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "However, the model is loaded with context length of only 4096 tokens, which is not enough.",
+    "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+    "Requested token count exceeds the model's maximum context length of 131072 tokens.",
+    "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
+    "the input length exceeds the context length",
+    "Current length is 9000 while limit is 8192",
+    "The sum of input token length and max_tokens exceeds the maximum allowed length (8192)",
+    "Requested tokens (2500) exceed context window of 2048",
+]
+REFUSALS = [
+    "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again",
+    "Output blocked by content filtering policy",
+    "Input data may contain inappropriate content.",
+    "Content policy violation",
+    "This request has been flagged for potentially violating OpenAI's usage policies",
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "stop"),
+    [*((text, Stop.OVERFLOW) for text in OVERFLOWS), *((text, Stop.REFUSED) for text in REFUSALS)],
+)
+def test_the_words_of_many_providers_are_known(message: str, stop: Stop) -> None:
+    assert asked(error(400, message))[0].response.stop is stop
+
+
 def test_messages_that_a_server_rejects_reworded_too_are_technical_without_a_retry() -> None:
     with pytest.raises(Technical, match="order of the messages") as raised:
         asked(error(400, "Conversation roles must alternate user/assistant/user"))
@@ -175,23 +219,145 @@ def test_an_answer_cut_off_at_max_tokens_is_taken_as_it_is() -> None:
     assert (completion.response.content, completion.response.stop) == ("abc", Stop.LENGTH)
 
 
+def finished(reason: object, text: str | None = "par") -> Fault:
+    """An answer with a finish reason as it stands, null too."""
+    body = Answer(text).body("m")
+    body["choices"][0]["finish_reason"] = reason
+    return Fault(200, body)
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(finished(reason) for reason in ("error", "ERROR", "abort", "network_error", "insufficient_system_resource")),
+        *(finished(reason, None) for reason in (None, "", "who_knows", 5)),
+    ],
+)
+def test_an_answer_that_broke_off_or_never_came_is_technical(given: Fault, family: str) -> None:
+    with pytest.raises(Technical, match="finish reason") as raised:
+        asked(given, family=family)
+    assert requests_of(raised.value) == 3
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        *((reason, Stop.END) for reason in ("stop", "eos", "end_turn", "tool_calls", None, "", "who_knows")),
+        *((reason, Stop.LENGTH) for reason in ("length", "max_tokens", "MAX_TOKENS", "max_output_tokens")),
+        *((reason, Stop.REFUSED) for reason in ("content_filter", "SAFETY", "sensitive")),
+    ],
+)
+def test_an_answer_ends_as_its_finish_reason_says_and_an_unknown_one_is_an_end(
+    reason: str | None, stop: Stop, family: str
+) -> None:
+    completion, provider = asked(finished(reason), family=family)
+    assert (completion.response.content, completion.response.stop) == ("par", stop)
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("reason", ["stop", "end_turn", "length", "tool_calls"])
+def test_an_empty_answer_with_a_real_end_is_the_model_s(reason: str, family: str) -> None:
+    assert asked(finished(reason, None), family=family)[0].response.content == ""
+
+
 def test_an_empty_answer_is_the_model_s_own() -> None:
     completion, provider = asked(Answer(None))
     assert (completion.response.content, completion.response.stop, provider.count()) == ("", Stop.END, 1)
 
 
+def test_an_envelope_that_nobody_can_read_is_technical() -> None:
+    with pytest.raises(Technical):
+        asked(Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"), retries={"attempts": 1})
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
 @pytest.mark.parametrize(
-    "given",
+    ("content", "text"),
     [
-        Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"),
-        Answer("x", usage={"prompt_tokens": "many"}),
-        Answer([{"type": "text"}]),  # type: ignore[arg-type]
-        Answer("x", message={"tool_calls": "zzz"}),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "b"}], "b"),
+        (["a", 5, None, {"type": "text"}, {"text": 5}], "a"),
+        ([], ""),
+        (5, "5"),
+        ({"a": 1}, '{"a": 1}'),
     ],
 )
-def test_an_envelope_that_nobody_can_read_is_technical(given: Answer | Fault) -> None:
+def test_a_content_of_an_odd_type_is_read_as_text_and_paid_once(content: Any, text: str, family: str) -> None:
+    completion, provider = asked(Answer(content), family=family)
+    assert (completion.response.content, completion.response.stop) == (text, Stop.END)
+    assert completion.response.usage == Usage(prompt=11, completion=3)
+    assert provider.count() == 1
+
+
+def test_a_refusal_among_the_parts_is_one() -> None:
+    parts: Any = [{"type": "refusal", "refusal": "I will not."}]
+    assert asked(Answer(parts))[0].response.stop is Stop.REFUSED
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(
+            {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
+            for function in (
+                *({"name": "math_add", "arguments": arguments} for arguments in (5, [1], [], True, 0, "5", 9**400)),
+                *({"name": name, "arguments": "{}"} for name in (5, [], {"a": 1}, True)),
+                "f",
+                5,
+                [],
+            )
+        ),
+        {"tool_calls": "zzz"},
+        {"tool_calls": ["zzz"]},
+        {"tool_calls": {"function": {"name": "math_add", "arguments": 5}}},
+        {"function_call": {"name": "math_add", "arguments": 5}},
+        {"function_call": 5},
+    ],
+    ids=repr,
+)
+def test_a_call_of_an_odd_type_is_malformed_and_paid_once(message: Any, family: str) -> None:
+    completion, provider = asked(Answer(None, message=message), TOOLS, family=family)
+    assert completion.response.malformed
+    assert completion.response.content
+    assert completion.response.usage == Usage(prompt=11, completion=3)
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+def test_an_answer_that_litellm_cannot_read_keeps_its_end_and_usage(family: str) -> None:
+    huge = (("math_add", '{"a": ' + "9" * 5000 + "}"),)
+    response = asked(Answer("so", huge, finish="content_filter"), TOOLS, family=family)[0].response
+    assert (response.stop, response.usage) == (Stop.REFUSED, Usage(prompt=11, completion=3))
+    response = asked(Answer("so", huge, finish="length"), TOOLS, family=family)[0].response
+    assert (response.stop, response.malformed) == (Stop.LENGTH, True)
+    assert response.extra["id"] == "chatcmpl-loopback"
     with pytest.raises(Technical):
-        asked(given, retries={"attempts": 1})
+        asked(Answer("so", huge, finish="error"), TOOLS, family=family)
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize(
+    ("count", "booked"),
+    [(7, 7), (7.0, 7), ("7", 7), (-5, 0), (10**30, 2**40), (10**4000, 2**40), (1e300, 2**40), (1.5, 1)]
+    + [(odd, 0) for odd in ("many", "", None, [1], {}, float("nan"))],
+    ids=lambda value: repr(value)[:20],
+)
+def test_insane_numbers_of_tokens_are_bounded(count: Any, booked: int, family: str) -> None:
+    details = {"cached_tokens": count}
+    usage = {"prompt_tokens": count, "completion_tokens": count, "prompt_tokens_details": details}
+    completion, provider = asked(Answer("x", usage=usage), family=family)
+    assert completion.response.usage == Usage(booked, booked, 0, booked)
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize("usage", [5, "x", [1], True])
+def test_a_usage_that_is_none_is_none(usage: Any) -> None:
+    body = {**Answer("x").body("m"), "usage": usage}
+    assert asked(Fault(200, body))[0].response.usage == Usage()
 
 
 DEEP = '{"a": ' + "[" * 5000 + "]" * 5000 + "}"
@@ -331,6 +497,117 @@ def test_keys_are_taken_out_of_errors(status: int, monkeypatch: pytest.MonkeyPat
         assert "another-secret" not in text
         assert text.isprintable()
         assert len(text) < 450
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize(
+    "arguments", ['{"a": "KEY"}', '{"KEY": 1}', '{"a": KEY}', '{"a": "\\u0073k-not-a-real-key-000"}']
+)
+def test_keys_are_taken_out_of_answers(arguments: str, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
+    monkeypatch.setenv("SOME_API_KEY", "none")
+    answer = Answer(
+        f"none: {KEY}", (("math_add", arguments.replace("KEY", KEY)),), message={"reasoning_content": f"hm {KEY}"}
+    )
+    response = asked(answer, TOOLS, family=family, endpoint={"api_key": "MY_OWN_VARIABLE"})[0].response
+    assert KEY not in json.dumps(response.to_json())
+    assert response.content.startswith("none: [MY_OWN_VARIABLE]"), "a placeholder is a word like another"
+    assert response.extra["reasoning"] == "hm [MY_OWN_VARIABLE]"
+    for call in response.tool_calls:
+        assert "[MY_OWN_VARIABLE]" in json.dumps(json.loads(call.arguments))
+
+
+@pytest.mark.parametrize("before", [980, 995, 999, 270, 290])
+def test_no_part_of_a_key_stays_where_a_text_is_cut(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
+    for fault in (Fault(200, "\x01" * before + KEY), Fault(200, "x" * before + KEY), error(500, "x" * before + KEY)):
+        with pytest.raises(Technical) as raised:
+            asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"}, retries={"attempts": 1})
+        assert KEY[:6] not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "timeout",
+        "num_retries",
+        "max_retries",
+        "logger_fn",
+        "fallbacks",
+        "context_window_fallback_dict",
+        "mock_response",
+        "mock_tool_calls",
+        "custom_llm_provider",
+        "base_url",
+        "model_list",
+        "models",
+        "route",
+        "stream",
+        "cache",
+        "use_litellm_proxy",
+        "drop_params",
+        "extra_headers",
+        "api_version",
+        "client",
+        "retry_strategy",
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_order_to_the_library_never_reaches_it(name: str, nested: bool) -> None:
+    parameters = {"extra_body": {name: "x"}} if nested else {name: "x"}
+    model = Model.model_construct(name="m", model="openai/m", parameters=parameters, actions="tools")
+    with Provider({"m": always(Answer("x"))}) as provider, Client([model], operation(provider.url)) as client:
+        with pytest.raises(RunStopped, match=f"'m', openai/m: '{name}'"):
+            client.complete(model, HELLO)
+        assert provider.count() == 0
+
+
+def test_what_only_some_providers_know_reaches_them() -> None:
+    parameters = {"top_k": 5, "extra_body": {"min_p": 0.1}, "repetition_penalty": 1.1, "stop": ["x"], "user": "u"}
+    _, provider = asked(Answer("x"), parameters=parameters)
+    body = provider.requests[0].body
+    assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (5, 0.1, 1.1)
+
+
+def test_a_call_that_cannot_be_made_stops_the_run() -> None:
+    with Provider({"m": always(Answer("x"))}) as provider:
+        model = Model.model_construct(name="m", model="openai/m", parameters={"top_p": {1, 2}}, actions="tools")
+        with Client([model], operation(provider.url)) as client, pytest.raises(RunStopped, match="not JSON serial"):
+            client.complete(model, HELLO)
+        assert provider.count() == 0
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+def test_a_dead_address_is_named_without_what_is_secret_and_without_an_invented_status(family: str) -> None:
+    model = Model(name="m", model=f"{family}/m")
+    with Client([model], operation("http://me:hush@127.0.0.1:9/v1?token=hush")) as client:
+        with pytest.raises(Technical) as raised:
+            client.complete(model, HELLO)
+        assert str(raised.value) == "m: connection refused: http://127.0.0.1:9/v1"
+        assert len(raised.value.attempts) == 2
+    with Client([model], operation("nonsense")) as client, pytest.raises(RunStopped, match=r"no address .*: nonsense"):
+        client.complete(model, HELLO)
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize(("fault", "said"), [("drop", "connection broken"), ("server_503", "HTTP 503: ")])
+def test_a_status_is_told_where_one_came(fault: str, said: str, family: str) -> None:
+    with pytest.raises(Technical) as raised:
+        asked(FAULTS[fault], family=family, retries={"attempts": 1})
+    assert str(raised.value).startswith(f"m: {said}")
+
+
+@pytest.mark.parametrize("seconds", [1e10, 1e300, float("inf")])
+def test_a_huge_time_out_is_a_long_one(seconds: float) -> None:
+    completion, _ = asked(Failing(1, FAULTS["server_500"], always(Answer("x"))), endpoint={"timeout": seconds})
+    assert completion.response.content == "x"
+
+
+def test_a_seed_that_is_no_number_is_sent_as_it_is() -> None:
+    model = Model.model_construct(name="m", model="openai/m", parameters={"seed": True}, actions="tools")
+    with Provider({"m": always(Answer("x"))}) as provider, Client([model], operation(provider.url)) as client:
+        client.complete(model, HELLO, Sample(number=3))
+        assert provider.requests[0].body["seed"] is True
 
 
 def test_no_more_calls_of_a_model_at_once_than_its_endpoint_allows() -> None:

@@ -76,6 +76,20 @@ def test_processes_that_join_at_once_all_get_the_whole_file(tmp_path: Path) -> N
     assert set(paths) == {local.weight_file(model)}
 
 
+def test_a_cache_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(split(tmp_path / "parts", b"one", b"two"))
+    (tmp_path / "file").write_text("")
+    for cache in (tmp_path / "file", Path("/proc/nowhere")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        with pytest.raises(BadInput, match=rf"{cache}/stepdown/weights.*set XDG_CACHE_HOME") as raised:
+            local.weight_file(model)
+        assert "\n" not in str(raised.value)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    with pytest.raises(BadInput, match=r"file/.cache/stepdown/weights.*set XDG_CACHE_HOME"):
+        local.weight_file(model)
+
+
 def test_weights_with_another_digest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"other")
     with pytest.raises(BadInput, match="not the file with the digest 000"):

@@ -13,17 +13,20 @@ from typing import Any
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from builder import actions, tokens
+from builder.actions import Raw
 from builder.client.errors import Failure, Kind, Secrets, judged
-from builder.client.provider import Answer, CutOff, Rejected, Unusable, ask
+from builder.client.provider import Answer, CutOff, Rejected, Unusable, WrongCall, ask
 from builder.client.rates import Admitted, Rates
 from builder.config import Endpoint, Operation
 from builder.errors import Interrupted, RunStopped, Technical
 from builder.local import Runtime
 from builder.pool import LOCAL, WORKLOAD, Model
-from builder.records import FIRST, Prefix, Response, Sample, Stop, Usage
+from builder.records import FIRST, Prefix, Response, Sample, Stop, ToolCall, Usage
 
 _NO_KEY = "none"
 """Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
+_LONGEST_WAIT = 7 * 24 * 3600.0
+"""Seconds: a longer wait overflows the clock."""
 _LOOK = 0.2
 """Seconds between two looks at `stop` while waiting for a free slot."""
 
@@ -178,7 +181,7 @@ class Client:
             raise ValueError(f"{model.name!r} is answered for by the workload's harness, not by a client")
         rendered = actions.rendered(model.actions, prefix)
         request: dict[str, Any] = {"messages": rendered.messages, **model.parameters}
-        if isinstance(seed := request.get("seed"), int):
+        if isinstance(seed := request.get("seed"), int) and not isinstance(seed, bool):
             request["seed"] = seed + sample.shift
         if rendered.tools:
             request["tools"] = rendered.tools
@@ -212,11 +215,24 @@ class Client:
             answer = ask(whole, lane.endpoint.timeout)
         except (Unusable, CutOff) as error:
             raise _Transient(Failure(Kind.TRANSIENT, self._secrets.line(str(error)))) from None
+        except WrongCall as error:
+            raise RunStopped(f"model {model.name!r}, {model.model}: {self._secrets.line(str(error))}") from None
         except Rejected as error:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
-            return self._judged(model, lane, judged(error, self._secrets))
-        return _response(model, prefix, answer)
+            return self._judged(model, lane, judged(error, self._secrets, lane.endpoint.api_base))
+        return self._response(model, prefix, answer)
+
+    def _response(self, model: Model, prefix: Prefix, answer: Answer) -> Response:
+        """The answer in canonical form. Keys go before parsing, so that what is stored is what was judged, and after
+        it, where an escape may have hidden one."""
+        bare = self._secrets.removed
+        raw = Raw(bare(answer.raw.content), tuple((name and bare(name), bare(text)) for name, text in answer.raw.calls))
+        parsed = actions.parsed(model.actions, prefix, raw)
+        calls = tuple(ToolCall(bare(call.name), bare(call.arguments)) for call in parsed.tool_calls)
+        stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
+        extra = {name: bare(value) for name, value in answer.extra.items()}
+        return Response(bare(parsed.content), calls, stop, parsed.malformed, answer.usage, extra)
 
     def _judged(self, model: Model, lane: _Lane, failure: Failure) -> Response:
         if failure.kind is Kind.OVERFLOW:
@@ -240,7 +256,7 @@ class Client:
         return min(max(backoff, asked or 0.0), self._retries.longest_wait)
 
     def _wait(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
+        if self._stop.wait(min(seconds, _LONGEST_WAIT)):
             raise Interrupted("the run was asked to stop")
 
     @contextmanager
@@ -258,9 +274,3 @@ class Client:
             with self._idle:
                 self._under_way -= 1
                 self._idle.notify_all()
-
-
-def _response(model: Model, prefix: Prefix, answer: Answer) -> Response:
-    parsed = actions.parsed(model.actions, prefix, answer.raw)
-    stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
-    return Response(parsed.content, parsed.tool_calls, stop, parsed.malformed, answer.usage, answer.extra)
