@@ -106,6 +106,9 @@ FAULTS: dict[str, Fault] = {
             ],
         },
     ),
+    "error_beside_choices": Fault(
+        200, {"error": {"message": "upstream died", "code": 502}, "choices": Answer("par").body("m")["choices"]}
+    ),
     "rate_limit": error(429, "Rate limit reached", "rate_limit_exceeded", "requests"),
     "rate_limit_wait": error(429, "Rate limit reached", "rate_limit_exceeded", "requests", retry_after="1"),
     "server_500": error(500, "The server had an error", None, "server_error"),

@@ -66,6 +66,7 @@ TRANSIENT = [
     "payload_200_code_401",
     "payload_200_text",
     "choice_error",
+    "error_beside_choices",
     "rate_limit",
     "server_500",
     "server_502",
@@ -102,7 +103,7 @@ def test_a_time_out_is_technical_also_where_the_body_trickles_in(fault: str) -> 
     assert requests_of(raised.value) == (2 if fault == "hang" else 1)
 
 
-@pytest.mark.parametrize("fault", TRANSIENT[:1] + TRANSIENT[4:6] + ["drop", "not_json"])
+@pytest.mark.parametrize("fault", ["payload_200", "rate_limit", "server_500", "drop", "not_json"])
 def test_a_call_that_recovers_keeps_the_errors_before_it(fault: str) -> None:
     completion, provider = asked(Failing(2, FAULTS[fault], always(Answer("well"))))
     assert completion.response.content == "well"
@@ -593,6 +594,12 @@ def test_a_status_is_told_where_one_came(fault: str, said: str, family: str) -> 
     with pytest.raises(Technical) as raised:
         asked(FAULTS[fault], family=family, retries={"attempts": 1})
     assert str(raised.value).startswith(f"m: {said}")
+
+
+@pytest.mark.parametrize("family", ["openai", "openrouter"])
+def test_an_error_of_no_known_form_is_shown_as_it_came(family: str) -> None:
+    with pytest.raises(Technical, match="field x is missing"):
+        asked(Fault(400, {"problem": "field x is missing"}), family=family)
 
 
 @pytest.mark.parametrize("seconds", [3_600, 86_400])

@@ -220,7 +220,8 @@ class Client:
         except Rejected as error:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
-            return self._judged(model, lane, judged(error, self._secrets, lane.endpoint.api_base))
+            address = None if model.model.startswith(LOCAL) else lane.endpoint.api_base
+            return self._judged(model, lane, judged(error, self._secrets, address))
         return self._response(model, prefix, answer)
 
     def _response(self, model: Model, prefix: Prefix, answer: Answer) -> Response:

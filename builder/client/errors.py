@@ -58,6 +58,8 @@ _ECHO = re.compile(
 """From where an error speaks of one message or repeats a field: no provider reports a whole prompt's size so."""
 _WRAPPED = ("metadata", "raw")
 """Where a go-between (OpenRouter) puts the body that it got itself, as text."""
+_EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
+"""What LiteLLM makes of a body whose form it does not know."""
 _SAID = ("message", "msg", "detail", "error", "title", "reason", "errors", *_WRAPPED)
 _CODES = ("code", "type", "error_type", "innererror", "error", *_WRAPPED)
 _WRONG_CALL = re.compile(r"unexpected keyword argument|multiple values for|positional argument|not JSON serializable")
@@ -127,6 +129,8 @@ def judged(error: Exception, secrets: Secrets, address: str | None = None) -> Fa
     One that came after a body with status 200 is not judged here: whatever code the body holds, that is transport.
     """
     reply, text = _reply(error), _text(error)
+    if reply is not None and _EMPTY.fullmatch(text):
+        text = reply.text or text
     status = reply.status_code if reply is not None else _status(error)
     line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
     name = type(error).__name__
@@ -142,7 +146,7 @@ def judged(error: Exception, secrets: Secrets, address: str | None = None) -> Fa
     codes, scanned = list(_codes(body)), _own_words(body, text)
     if status == 429 and "insufficient_quota" in [*codes, *scanned.split()]:
         return Failure(Kind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
-    if reply is None and _NO_KEY.search(text[:_SCANNED]):
+    if _NO_KEY.search(scanned):
         return Failure(Kind.STOPPED, f"no key is set: {secrets.line(text)}")
     if status in (None, 200, 408, 409, 425, 429) or status >= 500:
         return Failure(Kind.TRANSIENT, line, _retry_after(error))

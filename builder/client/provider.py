@@ -189,6 +189,8 @@ def _answer(response: Any, body: Mapping[str, Any] | None) -> Answer:
         raise Unusable("HTTP 200 with no choices")
     choice, message = choices[0], _field(choices[0], "message")
     fields = _field(choice, "provider_specific_fields") or {}
+    if body and (error := body.get("error")):
+        raise Unusable(f"HTTP 200 with an error: {error}")
     if error := _field(fields, "error") or (body and _field(body["choices"][0], "error")):
         raise Unusable(f"HTTP 200 with an error in the choice: {error}")
     finish = str(_field(choice, "finish_reason") or "")
