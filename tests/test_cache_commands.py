@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,7 @@ def test_a_build_that_shares_the_cache_is_not_broken_by_pruning(shop: Shop, tmp_
         process = started("build", str(builder.write(shared(url, needs), "b.yaml")), "--run", str(builder.run))
         while process.poll() is None:
             assert stepdown("cache", "prune", str(keeper.run), "--yes").code == 0
+            time.sleep(0.2)
         _, err = process.communicate()
         assert process.returncode == 0, err
         undisturbed = version_in(shop, "undisturbed")
