@@ -20,7 +20,7 @@ from builder.budget import Spent, spent
 from builder.build import BUILT_IN, Progress
 from builder.config import Budget, Config, Operation, Protocol
 from builder.ledger import Ledger, State
-from builder.ledger.file import FILE_NAME as LEDGER_NAME
+from builder.ledger.database import FILE_NAME as LEDGER_NAME
 from builder.pool import Pool
 from builder.release import Summary
 from builder.text import printable

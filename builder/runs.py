@@ -18,7 +18,7 @@ from builder.cache import is_cache
 from builder.config import Config, Hints, Operation, Protocol, Seeds
 from builder.errors import BadInput
 from builder.ledger import Ledger
-from builder.ledger.file import FILE_NAME
+from builder.ledger.database import FILE_NAME
 from builder.validation import changes, validated
 
 LOCK_NAME = "lock"

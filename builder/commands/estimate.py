@@ -18,7 +18,7 @@ from builder.config import Config, Protocol
 from builder.errors import BadInput
 from builder.forecast import Forecast, Line, Taken, WorkloadSeeds, forecast, taken_by
 from builder.ledger import Ledger, State
-from builder.ledger.file import FILE_NAME
+from builder.ledger.database import FILE_NAME
 from builder.sizes import Seeds, seeds_of_run
 from builder.text import printable
 from builder.validation import validated
