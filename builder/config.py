@@ -36,6 +36,9 @@ class Rules(Strict):
 
     cascade: int = Field(3, ge=1)
     """Models of a tier that are probed, in the pool's order, before the tier has failed."""
+    cascade_parallel: bool = False
+    """Probe a tier's models together: faster and dearer, since those after the first accepted one are asked too. The
+    labels of a deterministic pool stay the same."""
     step_rule: Literal["non_increasing", "same"] = "non_increasing"
     """An accepted trial takes at most as many calls as the current trajectory, or just as many."""
     acceptance: Acceptance = Acceptance()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 from builder.budget import Purse
@@ -65,12 +67,23 @@ class _NoSeed(Exception):
     """None of the instance's seed trajectories passed."""
 
 
+Execute = Callable[[Replayer], Outcome]
+"""Executes a trajectory by a replayer, that of the thread it is called in."""
+
 _Place = tuple[Purpose, int, int, str, int]
 """What tells a trial of an instance from the others: purpose, step, tier, model, sample."""
 
 
 def _place(purpose: Purpose, trial: Trial) -> _Place:
     return purpose, trial.step, trial.tier, trial.model, trial.sample.number
+
+
+@dataclass(frozen=True, slots=True)
+class _Hand:
+    """What one thread executes trials with."""
+
+    calls: Calls
+    replayer: Replayer
 
 
 class InstanceLabelling:
@@ -84,8 +97,7 @@ class InstanceLabelling:
         self._ledger = context.ledger
         self._pool: Pool = context.protocol.pool
         self._rules = rules_of(context.protocol)
-        self._calls = Calls(instance, bench.harness, context.provider, context.cache, context.on_call, context.purse)
-        self._replayer = Replayer(instance, bench.harness, self._pool, self._calls)
+        self._own = threading.local()
         self._recorded: dict[_Place, TrialRecord] = {}
         for trial in context.ledger.trials(record.id):
             if not trial.superseded:
@@ -101,7 +113,8 @@ class InstanceLabelling:
         """Label the instance, or record why it has no labels. Raises RunStopped, BadInput or Interrupted."""
         try:
             seed = self._seed()
-            found = search(seed, self._strong, self._rules, lambda i: self._hint(i, seed), self._trial)
+            with self._probing() as rules:
+                found = search(seed, self._strong, rules, lambda i: self._hint(i, seed), self._trial)
             self._confirm(found)
             self._control(found)
         except Blocked as blocked:
@@ -111,6 +124,26 @@ class InstanceLabelling:
         else:
             self._context.on_lock()
             self._ledger.finish(self._record.id, self._id_of(found.trajectory), found.locks)
+
+    @property
+    def _hand(self) -> _Hand:
+        """This thread's own calls and replayer."""
+        if not hasattr(self._own, "hand"):
+            context, harness = self._context, self._bench.harness
+            calls = Calls(self._instance, harness, context.provider, context.cache, context.on_call, context.purse)
+            self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls))
+        hand: _Hand = self._own.hand
+        return hand
+
+    @contextmanager
+    def _probing(self) -> Iterator[Rules]:
+        """The rules of the search; where the config asks for it, with threads that probe a tier's models together."""
+        if not self._context.protocol.rules.cascade_parallel:
+            yield self._rules
+            return
+        with ThreadPoolExecutor(max(map(len, self._rules.cascades))) as threads:
+            # All of them are waited for: which trials are recorded must not depend on which was the fastest.
+            yield replace(self._rules, each=lambda draw, models: list(threads.map(draw, models)))
 
     # The seed
 
@@ -138,14 +171,16 @@ class InstanceLabelling:
         if self._bench.seeds is not None:
             for number, imported in enumerate(self._bench.seeds.of(self._instance.id)):
                 trial = self._seed_trial(imported.model, number)
-                verify = partial(self._replayer.verify, imported.responses, imported.model)
+                verify = partial(Replayer.verify, responses=imported.responses, model=imported.model)
                 outcome, trial_id = self._once(Purpose.SEED, trial, verify)
                 yield outcome, trial_id, imported.model
             return
         for model in strong_models(self._bench.workload.seeds, self._pool):
             for number in range(self._bench.workload.seeds.attempts):
                 trial = self._seed_trial(model, number)
-                outcome, trial_id = self._once(Purpose.SEED, trial, partial(self._replayer.collect, model, number))
+                outcome, trial_id = self._once(
+                    Purpose.SEED, trial, partial(Replayer.collect, model=model, attempt=number)
+                )
                 if outcome.verdict is Verdict.PASS:
                     verified = self._verified(outcome.trajectory, trial)
                     outcome = Outcome(verified.verdict, outcome.trajectory, verified.reason)
@@ -158,7 +193,7 @@ class InstanceLabelling:
         """A collected seed's second execution: its responses, in a fresh episode."""
         responses = [step.response for step in seed]
         outcome, _ = self._once(
-            Purpose.VERIFY, trial, lambda: self._replayer.verify(responses, trial.model, recorded=seed)
+            Purpose.VERIFY, trial, lambda replayer: replayer.verify(responses, trial.model, recorded=seed)
         )
         return outcome
 
@@ -169,8 +204,8 @@ class InstanceLabelling:
             return None
         asked, tier = self._ledger.hint(self._record.id, step)
         if not asked:
-            tier = self._context.hints.ask(self._instance, step, seed[step - 1], self._calls)
-            self._ledger.record_hint(self._record.id, step, tier, self._calls.take_receipt())
+            tier = self._context.hints.ask(self._instance, step, seed[step - 1], self._hand.calls)
+            self._ledger.record_hint(self._record.id, step, tier, self._hand.calls.take_receipt())
         return tier
 
     def _trial(self, current: Trajectory, trial: Trial) -> Outcome:
@@ -181,7 +216,7 @@ class InstanceLabelling:
         self._currents[trial.step] = current
         base = self._id_of(current)
         outcome, trial_id = self._once(
-            Purpose.SEARCH, trial, lambda: self._replayer.run(current, trial, self._strong), base
+            Purpose.SEARCH, trial, lambda replayer: replayer.run(current, trial, self._strong), base
         )
         if is_accepted(outcome, trial.limit, self._rules):
             self._ids.append((outcome.trajectory, trial_id))
@@ -198,7 +233,9 @@ class InstanceLabelling:
         for number in range(self._context.protocol.rules.confirm):
             trial = Trial(1, locks[0].tier, locks[0].model, limit, Sample("confirm", number))
             self._known(
-                Purpose.CONFIRM, trial, partial(self._replayer.repeat, trial, lambda step: locks[step - 1].model)
+                Purpose.CONFIRM,
+                trial,
+                partial(Replayer.repeat, trial=trial, assigned=lambda step: locks[step - 1].model),
             )
 
     def _control(self, found: Found) -> None:
@@ -207,10 +244,10 @@ class InstanceLabelling:
             for number in range(self._context.protocol.rules.control if lock.tier == self._pool.strong else 0):
                 current = self._currents[step]
                 trial = Trial(step, lock.tier, self._strong, len(current), Sample("control", number))
-                run = partial(self._replayer.run, current, trial, self._strong)
+                run = partial(Replayer.run, current=current, trial=trial, strong=self._strong)
                 self._known(Purpose.CONTROL, trial, run, base=self._id_of(current))
 
-    def _known(self, purpose: Purpose, trial: Trial, execute: Callable[[], Outcome], base: int | None = None) -> None:
+    def _known(self, purpose: Purpose, trial: Trial, execute: Execute, base: int | None = None) -> None:
         """Execute and record what must come to a verdict. Raises Blocked where it is technical."""
         outcome, _ = self._once(purpose, trial, execute, base)
         if outcome.verdict is Verdict.TECHNICAL:
@@ -218,18 +255,17 @@ class InstanceLabelling:
 
     # Every execution is recorded before its outcome is acted upon, and made once
 
-    def _once(
-        self, purpose: Purpose, trial: Trial, execute: Callable[[], Outcome], base: int | None = None
-    ) -> tuple[Outcome, int]:
+    def _once(self, purpose: Purpose, trial: Trial, execute: Execute, base: int | None = None) -> tuple[Outcome, int]:
         known = self._recorded.get(_place(purpose, trial))
         if known is not None:
             return self._recalled(known), known.id
         if self._context.stop.is_set():
             raise Interrupted("stopped")
-        outcome = execute()
+        hand = self._hand
+        outcome = execute(hand.replayer)
         accepted = is_accepted(outcome, trial.limit, self._rules)
         trial_id = self._ledger.record(
-            self._record.id, purpose, trial, outcome, self._calls.take_receipt(), accepted=accepted, base=base
+            self._record.id, purpose, trial, outcome, hand.calls.take_receipt(), accepted=accepted, base=base
         )
         return outcome, trial_id
 

@@ -112,7 +112,7 @@ def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
                 "calls": trial.calls,
                 "reason": trial.reason,
             }
-            for trial in _search_trials(instance, index)
+            for trial in _search_trials(instance, index, pool)
         ],
         **_fresh_draws("confirm", [t for t in instance.trials if t.purpose is Purpose.CONFIRM]),
         **_fresh_draws(
@@ -130,8 +130,22 @@ def _fresh_draws(name: str, trials: list[TrialRecord]) -> dict[str, Any]:
     return {name: {"of": len(trials), "accepted": accepted, "verdicts": dict(sorted(verdicts.items()))}}
 
 
-def _search_trials(instance: Labelled, index: int) -> list[TrialRecord]:
-    return [trial for trial in instance.trials if trial.purpose is Purpose.SEARCH and trial.trial.step == index]
+def _search_trials(instance: Labelled, index: int, pool: Pool) -> list[TrialRecord]:
+    """A step's trials in the protocol's order: tiers as they were probed, models as the cascade has them, samples.
+
+    Models that are probed together are recorded as they end, which is no order of the protocol's.
+    """
+    found = [trial for trial in instance.trials if trial.purpose is Purpose.SEARCH and trial.trial.step == index]
+    tiers = list(dict.fromkeys(trial.trial.tier for trial in found))
+    models = [model.name for _, model in pool.models()]
+    return sorted(
+        found,
+        key=lambda record: (
+            tiers.index(record.trial.tier),
+            models.index(record.trial.model),
+            record.trial.sample.number,
+        ),
+    )
 
 
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
@@ -223,7 +237,7 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                 summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
                 audited = multi_step.get(benchmark, True)
                 if audited and is_sampled(protocol.audit.seed, released["id"], protocol.audit.rate):
-                    lower = _lower(ledger, instance, index)
+                    lower = _lower(ledger, instance, index, pool)
                     queue.write(queue_entry(released, instance.trajectory[index - 1].response, lower))
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
@@ -242,9 +256,9 @@ def _seed_model(instance: Labelled) -> str:
     return next(trial.trial.model for trial in instance.trials if trial.id == instance.record.seed)
 
 
-def _lower(ledger: Ledger, instance: Labelled, index: int) -> Iterator[Lower]:
+def _lower(ledger: Ledger, instance: Labelled, index: int, pool: Pool) -> Iterator[Lower]:
     """The trials one tier below a step's label that came to a verdict. A technical one tells of an API, not a model."""
-    for trial in _search_trials(instance, index):
+    for trial in _search_trials(instance, index, pool):
         below = trial.trial.tier == instance.locks[index - 1].tier - 1
         if below and trial.verdict is not Verdict.TECHNICAL:
             yield Lower(ledger.candidate_response(trial.id, index), trial.verdict, trial.reason)

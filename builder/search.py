@@ -6,7 +6,7 @@ section 3.2; the points where this search differs on purpose are in docs/decisio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from builder.records import Lock, Outcome, Sample, Trajectory, Trial, Verdict
@@ -16,6 +16,11 @@ Run = Callable[[Trajectory, Trial], Outcome]
 
 Hint = Callable[[int], int | None]
 """The tier (an index) to start at for a step of the seed; None where there is no hint."""
+
+
+Each = Callable[[Callable[[str], Outcome], Sequence[str]], Iterable[Outcome]]
+"""Applies a function to every model of a cascade, the outcomes in the cascade's order: `map`, or one that works on
+several at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class Rules:
     passes: int = 1
     of: int = 1
     """`passes` of `of` samples of a candidate must be accepted."""
+    each: Each = map
+    """How a tier's models are probed: one after another until one is accepted, or together."""
 
     @property
     def strong(self) -> int:
@@ -98,10 +105,13 @@ def _cheapest(i: int, t: int, current: Trajectory, rules: Rules, run: Run) -> _A
 
 def _probe(i: int, t: int, current: Trajectory, rules: Rules, run: Run) -> _Accepted | None:
     """The first model of the tier's cascade that is accepted; None where all have failed."""
+
+    def draw(model: str) -> Outcome:
+        return _draw(Trial(step=i, tier=t, model=model, limit=len(current)), current, rules, run)
+
     unknown: Outcome | None = None
-    for model in rules.cascades[t]:
-        trial = Trial(step=i, tier=t, model=model, limit=len(current))
-        outcome = _draw(trial, current, rules, run)
+    cascade = rules.cascades[t]
+    for model, outcome in zip(cascade, rules.each(draw, cascade), strict=False):
         if outcome.verdict is Verdict.PASS:
             return _Accepted(Lock(t, model), outcome.trajectory)
         if outcome.verdict is Verdict.TECHNICAL:

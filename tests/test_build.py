@@ -60,6 +60,25 @@ def test_cascade_1_probes_the_first_model_of_each_tier(shop: Shop, provider: Sta
     assert shop.trials() == ["job-0/1:novice:fail", "job-0/1:hand:pass"]
 
 
+def test_probing_a_cascade_together_asks_more_and_labels_the_same(shop: Shop, provider: Start) -> None:
+    needs = [[0, 1, 2, 0], [1, 0]]
+    one = provider(SKILLED)
+    shop.build(config(one.url, needs, models=CASCADE))
+    together = Shop(shop.folder)
+    together.run = shop.folder / "together"
+    other = provider(SKILLED, latency=0.01)
+    parallel = {"rules": {"cascade_parallel": True}}
+    assert together.build(config(other.url, needs, models=CASCADE, protocol=parallel)).code == 0
+    assert together.read("question_bank.jsonl") == shop.read("question_bank.jsonl")
+    assert other.count() > one.count()
+    # Every model of a probed tier, in the cascade's order however they ended.
+    assert together.trials()[:2] == ["job-0/1:novice:pass", "job-0/1:clerk:pass"]
+    again = Shop(shop.folder)
+    again.run = shop.folder / "again"
+    assert again.build(config(provider(SKILLED).url, needs, models=CASCADE, protocol=parallel)).code == 0
+    assert again.files() == together.files()
+
+
 def hints(shop: Shop, *lines: str) -> dict[str, Any]:
     (shop.folder / "hints.jsonl").write_text("\n".join(lines))
     return {"hints": {"source": "file", "file": "hints.jsonl"}}
