@@ -56,13 +56,8 @@ class Price(Strict):
         0.003575
         """
         plain = max(0, usage.prompt - usage.cache_read - usage.cache_write)
-        parts = (
-            plain * self.input,
-            usage.cache_read * self.cache_read,
-            usage.cache_write * self.cache_write,
-            usage.completion * self.output,
-        )
-        return round(sum(parts) / 1e6, 12)
+        read, write = usage.cache_read * self.cache_read, usage.cache_write * self.cache_write
+        return round((plain * self.input + read + write + usage.completion * self.output) / 1e6, 12)
 
 
 class Weights(Strict):
