@@ -7,6 +7,7 @@ and did not book. The run's total is therefore also kept in a file of its own, r
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -50,9 +51,10 @@ def kept(folder: Path) -> Spent:
     """The total as the run's file has it; nothing where there is none that can be read."""
     try:
         data = json.loads((folder / FILE_NAME).read_bytes())
-        return Spent(int(data["calls"]), float(data["usd"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        found = Spent(int(data["calls"]), float(data["usd"]))
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return Spent()
+    return found if found.calls >= 0 and 0 <= found.usd < math.inf else Spent()
 
 
 class Purse:

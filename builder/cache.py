@@ -222,7 +222,10 @@ class Cache:
         return None
 
     def put(self, question: Question, response: Response) -> Entry:
-        """Keep a response; on disk when this returns. A response that is there already is never overwritten."""
+        """Keep a response; on disk when this returns.
+
+        Where another response, to a prefix with other volatile text, has the question's place, it gets one of its own.
+        """
         key = question.key()
         if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
             key = question.key(exact=True)

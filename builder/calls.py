@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 from builder.budget import Purse
@@ -37,6 +39,19 @@ OnCall = Callable[[Model, Response, bool], None]
 """Told of every call: the model, its response, and whether it was made now."""
 
 
+class Turns:
+    """Lets one thread at a time ask a question, so that others find its answer instead of paying for it again."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._turns: dict[str, threading.Lock] = {}
+
+    def of(self, key: str) -> threading.Lock:
+        """Held while the question of this key is asked."""
+        with self._guard:
+            return self._turns.setdefault(key, threading.Lock())
+
+
 class Calls:
     """Asks models about one instance. Used by one thread; `take_receipt` says what it took."""
 
@@ -48,11 +63,14 @@ class Calls:
         cache: Cache,
         on_call: OnCall | None = None,
         purse: Purse | None = None,
+        turns: Turns | None = None,
     ) -> None:
+        """`turns` are shared by the threads that ask about one instance at once, where there are several."""
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
         self._answers = harness if isinstance(harness, Answers) else None
         self._purse = purse or Purse()
+        self._turns = turns
         self._receipt = Receipt()
 
     def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
@@ -71,8 +89,9 @@ class Calls:
         """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
         if known is not None:
             return known
-        found = self._cache.get(question)
-        entry = found or self._cache.put(question, self._make(question))
+        with self._turns.of(question.key()) if self._turns else nullcontext():
+            found = self._cache.get(question)
+            entry = found or self._cache.put(question, self._make(question))
         response = entry.response
         # A call that this run paid for and was killed before it could record stands in the cache under its name.
         paid = entry.run == self._cache.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from builder.bill import prices_of
 from builder.config import Protocol
 from builder.errors import BadInput
 from builder.ledger import BookedCall, InstanceRecord, Ledger, Purpose, State, TrialRecord
-from builder.records import Lock
+from builder.records import Lock, clean_text
 
 NEAR = 3
 """Ids that are named where one is not found."""
@@ -101,9 +102,9 @@ class _Costs:
 
 
 def _found(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord, int]:
-    name, _, number = row_id.rpartition("/")
+    name, _, number = clean_text(row_id).rpartition("/")
     benchmark, _, instance_id = name.partition("/")
-    step = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+    step = int(number) if re.fullmatch(r"[1-9][0-9]{0,8}", number) else 0
     try:
         record = ledger.instance(benchmark, instance_id)
     except KeyError:

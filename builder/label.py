@@ -11,7 +11,7 @@ from functools import partial
 
 from builder.budget import Purse
 from builder.cache import Cache
-from builder.calls import Calls, OnCall, Provider
+from builder.calls import Calls, OnCall, Provider, Turns
 from builder.config import Protocol, Workload
 from builder.errors import Interrupted
 from builder.hints import Hints
@@ -98,6 +98,7 @@ class InstanceLabelling:
         self._pool: Pool = context.protocol.pool
         self._rules = rules_of(context.protocol)
         self._own = threading.local()
+        self._turns = Turns() if context.protocol.rules.cascade_parallel else None
         self._recorded: dict[_Place, TrialRecord] = {}
         for trial in context.ledger.trials(record.id):
             if not trial.superseded:
@@ -130,7 +131,9 @@ class InstanceLabelling:
         """This thread's own calls and replayer."""
         if not hasattr(self._own, "hand"):
             context, harness = self._context, self._bench.harness
-            calls = Calls(self._instance, harness, context.provider, context.cache, context.on_call, context.purse)
+            calls = Calls(
+                self._instance, harness, context.provider, context.cache, context.on_call, context.purse, self._turns
+            )
             self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls))
         hand: _Hand = self._own.hand
         return hand

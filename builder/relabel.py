@@ -24,10 +24,11 @@ def origin_from(old: Path, folder: Path, config: Config) -> Origin:
         cache = config.operation.cache or cache_of(old, ledger)
         _check_that_it_holds(cache, ledger, old)
         earlier = origin_of(ledger)
+        run = str(ledger.meta("id"))
         was_strong = {model.name for model in protocol.pool.tiers[-1].models}
     is_strong = {model.name for model in config.protocol.pool.tiers[-1].models}
     departed = {*(earlier.departed if earlier else ()), *was_strong} - is_strong
-    return Origin(os.path.relpath(cache.resolve(), folder.resolve()), tuple(sorted(departed)))
+    return Origin(run, os.path.relpath(cache.resolve(), folder.resolve()), tuple(sorted(departed)))
 
 
 def _check_that_it_holds(cache: Path, ledger: Ledger, old: Path) -> None:

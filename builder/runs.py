@@ -30,6 +30,8 @@ SHOWN_DIFFERENCES = 4
 class Origin:
     """What a run that relabels another one has from it."""
 
+    run: str
+    """The other run's id."""
     cache: str
     """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
     departed: tuple[str, ...]
@@ -54,7 +56,7 @@ class RunFolder:
 
 def origin_of(ledger: Ledger) -> Origin | None:
     record = ledger.meta("origin")
-    return Origin(record["cache"], tuple(record["departed"])) if record else None
+    return Origin(record["run"], record["cache"], tuple(record["departed"])) if record else None
 
 
 def cache_of(path: Path, ledger: Ledger) -> Path:
@@ -160,7 +162,7 @@ def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | N
 def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
     """Relabel into a run that was begun: only where it was begun as the same new version."""
     begun = origin_of(ledger)
-    if begun is None or begun.departed != origin.departed:
+    if begun is None or (begun.run, begun.departed) != (origin.run, origin.departed):
         raise BadInput("the run was not begun as a new version of that one: name another folder", file=path)
     ledger.set_meta("origin", asdict(origin))
 

@@ -168,8 +168,11 @@ def test_a_lost_total_is_taken_from_the_ledger(shop: Shop, provider: Start) -> N
     assert shop.build(settings(one.url, {"calls": 20})).code == 3
     booked = shop.read_json("spend.json")["calls"]
     assert 0 < booked <= 20
-    for spoil in (Path.unlink, lambda path: path.write_text("{" * 100)):
-        spoil(shop.run / FILE_NAME)
+    (shop.run / FILE_NAME).unlink()
+    assert f"paid: {booked} of 20 calls" in stepdown("status", str(shop.run)).out
+    numbers = ('{"calls": 1e999, "usd": 0}', '{"calls": 99, "usd": NaN}', '{"calls": 99, "usd": Infinity}')
+    for rubbish in ("{" * 100, "[" * 100_000, '{"calls": -5, "usd": 0}', *numbers):
+        (shop.run / FILE_NAME).write_text(rubbish)
         assert f"paid: {booked} of 20 calls" in stepdown("status", str(shop.run)).out
     assert shop.resume().code == 3
     assert "paid: 20 of 20 calls" in stepdown("status", str(shop.run)).out

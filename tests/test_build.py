@@ -79,6 +79,14 @@ def test_probing_a_cascade_together_asks_more_and_labels_the_same(shop: Shop, pr
     assert again.files() == together.files()
 
 
+def test_models_that_are_probed_together_pay_for_a_shared_question_once(shop: Shop, provider: Start) -> None:
+    one = provider({**SKILLED, "clerk": ABILITIES["novice"]}, latency=0.02)
+    parallel = {"rules": {"cascade_parallel": True}}
+    assert shop.build(config(one.url, [[0, 1, 2], [1, 1]], models=CASCADE, protocol=parallel)).code == 0
+    assert one.repeated() == []
+    assert shop.read_json("spend.json")["calls"] == one.count()
+
+
 def hints(shop: Shop, *lines: str) -> dict[str, Any]:
     (shop.folder / "hints.jsonl").write_text("\n".join(lines))
     return {"hints": {"source": "file", "file": "hints.jsonl"}}

@@ -65,6 +65,21 @@ def test_an_outage_during_confirm_blocks_the_instance_and_a_resume_goes_on_there
     assert shop.files() == plain.files()
 
 
+def test_confirm_speaks_of_the_trajectory_that_was_confirmed_also_after_a_resume(shop: Shop, provider: Start) -> None:
+    """A candidate that was passed over is not tried again once its successor's lock has been confirmed."""
+    down = Failing(3, FAULTS["server_500"], apprentice(0, manner=" a"))
+    # The second's lock is confirmed once, then it is down for as long as one call is retried.
+    flaky = Later(2, Failing(3, FAULTS["server_500"], apprentice(0)), apprentice(0))
+    one = provider({**ABILITIES, "novice": down, "clerk": flaky})
+    models = {"low": ["novice", "clerk"], "high": ["master"]}
+    assert shop.build(config(one.url, [[0]], models=models, protocol={"rules": {"confirm": 2}})).code == 3
+    assert shop.resume().code == 0
+    (row,) = shop.read("evidence.jsonl")
+    assert row["lock"]["model"] == "clerk"
+    assert row["confirm"] == {"of": 2, "accepted": 2, "verdicts": {"pass": 2}}
+    assert one.count("novice") == 3
+
+
 class Later:
     """One ability for the first requests, another from then on."""
 

@@ -115,6 +115,8 @@ def test_nothing_a_model_or_workload_wrote_reaches_the_terminal_unescaped(
         ("workshop/job-0/0", ("workshop/job-0/1",)),
         ("workshop/jobb-1/1", ("no row 'workshop/jobb-1/1'", "workshop/job-1/1")),
         ("nonsense", ("nonsense", "workshop/job-0/1")),
+        ("\udcff\udcfe/x/1", ("workshop/job-0/1",)),
+        ("workshop/job-0/01", ("workshop/job-0/1",)),
         ("workshop/job-0/one", ("workshop/job-0/1",)),
         ("workshop/job-0/" + "9" * 40, ("workshop/job-0/1",)),
         ("", ("workshop/job-0/1",)),

@@ -258,3 +258,14 @@ def test_wrong_inputs_are_refused_in_one_line(shop: Shop, provider: Start, tmp_p
         stepdown("relabel", str(shop.run), "--config", path, "--run", str(built.run)), "new version", "another folder"
     )
     refused(stepdown("diff", str(shop.run), str(tmp_path / "nothing")), "nothing", "no run is here")
+
+
+def test_a_new_version_goes_on_from_the_run_it_was_begun_from_and_no_other(shop: Shop, provider: Start) -> None:
+    one = provider(SKILLS)
+    other, new = version_in(shop, "other"), version_in(shop, "new")
+    assert shop.build(config(one.url, NEEDS, models=OLD)).code == 0
+    assert other.build(config(one.url, NEEDS, models=OLD)).code == 0
+    tiers: Tiers = {"low": ["novice", "clerk"], "high": ["master"]}
+    limited = config(one.url, NEEDS, models=tiers, operation={"budget": {"calls": 2}})
+    assert relabel(shop, new, limited).code == 3
+    refused(relabel(other, new, limited), "not begun as a new version of that one")

@@ -14,6 +14,7 @@ import click
 
 from builder import runs
 from builder.inventory import Inventory, Item
+from builder.ledger import State
 from builder.pruning import Amount, Pruning
 from builder.text import printable
 
@@ -85,8 +86,14 @@ def prune(run: tuple[Path, ...], yes: bool) -> None:
     """
     with ExitStack() as stack:
         folders = {path.resolve(): path for path in run}
-        pruning = Pruning([stack.enter_context(runs.opened(path)) for path in folders.values()])
+        named = [stack.enter_context(runs.opened(path)) for path in folders.values()]
+        pruning = Pruning(named)
         stack.callback(pruning.close)
+        for one in named:
+            if one.origin and one.ledger.counts().get(State.OPEN, 0):
+                click.echo(
+                    f"{printable(str(one.path))} is unfinished: what it would still take from the run it relabels goes"
+                )
         plan = pruning.plan
         click.echo(f"cache {printable(str(pruning.folder))}: {_amount(plan.kept)} stay, {_amount(plan.going)} go")
         _show(plan.by_run)

@@ -46,7 +46,7 @@ _TAKEN: tuple[_Column, ...] = (
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1000),
     help="How many steps seeds that are still to be collected are assumed to have.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the estimate as one JSON object.")

@@ -132,20 +132,22 @@ class Ledger(Database):
         """Blocked instances are open again, and what is unknown about open ones will be executed anew.
 
         Unknown are the technical trials of the step under search, which is the last one that has any, of a seed that
-        was not found yet, and of fresh draws. Earlier steps are decided: there a technical trial was passed over.
+        was not found yet, and of fresh draws. Earlier steps are decided: there a technical trial was passed over. So
+        are all steps once there are fresh draws, which speak of the trajectory that the search came to.
         """
         counts = self.counts()
         if not counts.get(State.BLOCKED, 0) and not counts.get(State.OPEN, 0):
             return
+        fresh = [Purpose.CONFIRM.value, Purpose.CONTROL.value]
         with self._transaction() as db:
             blocked, opened = State.BLOCKED.value, State.OPEN.value
             db.execute("UPDATE instances SET state = ?, reason = '' WHERE state = ?", (opened, blocked))
             db.execute(
                 "UPDATE trials SET superseded = 1 WHERE verdict = ? AND superseded = 0 "
                 "AND instance IN (SELECT id FROM instances WHERE state = ?) "
-                "AND (purpose IN (?, ?) OR step = (SELECT max(step) FROM trials AS others "
-                "WHERE others.instance = trials.instance AND others.purpose NOT IN (?, ?)))",
-                (Verdict.TECHNICAL.value, opened, *[Purpose.CONFIRM.value, Purpose.CONTROL.value] * 2),
+                "AND (purpose IN (?, ?) OR NOT EXISTS (SELECT 1 FROM trials AS others "
+                "WHERE others.instance = trials.instance AND (others.purpose IN (?, ?) OR others.step > trials.step)))",
+                (Verdict.TECHNICAL.value, opened, *fresh, *fresh),
             )
 
     def drop_blocked(self) -> int:
