@@ -10,8 +10,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +54,27 @@ def kept(folder: Path) -> Spent:
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return Spent()
     return found if found.calls >= 0 and 0 <= found.usd < math.inf else Spent()
+
+
+class _InHand:
+    """One call in hand. A class, not a generator: it is entered for every call."""
+
+    __slots__ = ("_model", "_price", "_purse")
+
+    def __init__(self, purse: Purse, model: Model) -> None:
+        self._purse, self._model = purse, model
+        self._price: Spent | None = None
+
+    def pay(self, usage: Usage) -> None:
+        """The call's usage, once it has been answered."""
+        self._price = Spent(1, self._model.price.cost(usage))
+
+    def __enter__(self) -> Callable[[Usage], None]:
+        self._purse.begin()
+        return self.pay
+
+    def __exit__(self, *_: object) -> None:
+        self._purse.end(self._price)
 
 
 class Purse:
@@ -114,25 +134,19 @@ class Purse:
             os.close(self._file)
             self._file = None
 
-    @contextmanager
-    def call(self, model: Model) -> Iterator[Callable[[Usage], None]]:
-        """Held while a call is made; what is yielded is told its usage. Raises BudgetReached instead of beginning one,
-        and Interrupted where the run was asked to stop while the call waited.
+    def call(self, model: Model) -> _InHand:
+        """Held while a call is made; what it gives is told the call's usage. Entering raises BudgetReached instead of
+        beginning a call, and Interrupted where the run was asked to stop while the call waited.
         """
-        self._begin()
-        try:
-            yield lambda usage: self._pay(Spent(1, model.price.cost(usage)))
-        finally:
-            with self._changed:
-                self._in_hand -= 1
-                self._changed.notify_all()
+        return _InHand(self, model)
 
     def check(self) -> None:
         """Raises BudgetReached where a budget is reached: for what waits between a call's start and its request."""
         with self._changed:
             self._refuse_where_reached()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Count a call as in hand, as soon as it may begin."""
         most = self._budget.calls
         with self._changed:
             self._refuse_where_reached()
@@ -161,10 +175,14 @@ class Purse:
             return BudgetReached("wall_clock", f"{budget.wall_clock:g} seconds")
         return None
 
-    def _pay(self, price: Spent) -> None:
+    def end(self, price: Spent | None) -> None:
+        """A call is no more in hand; `price` is what was paid for it."""
         with self._changed:
-            self._spent += price
-            self._keep()
+            self._in_hand -= 1
+            if price is not None:
+                self._spent += price
+                self._keep()
+            self._changed.notify_all()
 
     def _keep(self) -> None:
         if self._file is not None:

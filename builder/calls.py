@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Protocol
 
 from builder.budget import Purse
-from builder.cache import Cache, Question
+from builder.cache import Cache, Entry, Question
 from builder.errors import StepdownError
 from builder.pool import WORKLOAD, Model
 from builder.records import Call, Instance, Prefix, Receipt, Response, Sample
@@ -89,16 +88,23 @@ class Calls:
         """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
         if known is not None:
             return known
-        with self._turns.of(question.key()) if self._turns else nullcontext():
-            found = self._cache.get(question)
-            entry = found or self._cache.put(question, self._make(question))
+        if self._turns is None:
+            entry, fresh = self._found_or_made(question)
+        else:
+            with self._turns.of(question.key()):
+                entry, fresh = self._found_or_made(question)
         response = entry.response
         # A call that this run paid for and was killed before it could record stands in the cache under its name.
         paid = entry.run == self._cache.run
         self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
         if self._on_call:
-            self._on_call(question.model, response, found is None)
+            self._on_call(question.model, response, fresh)
         return response
+
+    def _found_or_made(self, question: Question) -> tuple[Entry, bool]:
+        """The cache's entry, and whether its response was made just now."""
+        found = self._cache.get(question)
+        return (found, False) if found else (self._cache.put(question, self._make(question)), True)
 
     def _make(self, question: Question) -> Response:
         """A new response. Raises BudgetReached where none may be paid for."""
