@@ -24,7 +24,7 @@ from builder.runs import RunFolder
 from builder.seeds import SeedFile, strong_models
 from builder.text import LONGEST_ID, is_id
 from builder.validation import changes
-from builder.workers import Threads
+from builder.workers import Threads, Workers
 from harnesses.base import Harness
 
 BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
@@ -212,9 +212,8 @@ class Build:
                     on_lock=self.progress.on_lock,
                     purse=purse,
                 )
-                Threads(operation.workers, self._stop).run(
-                    self._open_instances(), lambda job: self._label(context, *job)
-                )
+                workers: Workers = Threads(operation.workers, self._stop)
+                workers.run(self._open_instances(), lambda job: self._label(context, *job))
         except Interrupted:
             raise purse.stopped_by or Interrupted("stopped") from None
         finally:

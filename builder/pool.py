@@ -164,7 +164,3 @@ class Pool(Strict):
     @cached_property
     def by_name(self) -> dict[str, Model]:
         return {model.name: model for _, model in self.models()}
-
-    def tier_of(self, model: str) -> int:
-        """Index of the tier that has the model of this name. Raises KeyError."""
-        return next(index for index, entry in self.models() if entry.name == model)

@@ -89,7 +89,7 @@ class SeedFile:
     """
 
     def __init__(self, path: Path, pool: Pool, benchmark: str, departed: Sequence[str] = ()) -> None:
-        self._path, self._pool, self._benchmark = path, pool, benchmark
+        self._path, self._pool = path, pool
         self._departed = frozenset(departed) - {model.name for model in pool.tiers[-1].models}
         self._places: dict[str, list[tuple[int, int]]] = {}  # instance id: (line number, offset)
         self._passed_over: set[str] = set()
