@@ -32,8 +32,7 @@ class Bill:
 
 def prices_of(protocol: Protocol) -> Mapping[str, Price]:
     """List prices by the name of the model, that of the hints included."""
-    hints = [protocol.hints.model] if protocol.hints.model else []
-    return {model.name: model.price for model in [*hints, *(model for _, model in protocol.pool.models())]}
+    return {name: model.price for name, model in protocol.models.items()}
 
 
 def bill_of(ledger: Ledger, protocol: Protocol) -> Bill:

@@ -102,22 +102,26 @@ def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
         "lock": {"tier": tiers[lock.tier].name, "model": lock.model},
         "hint": tiers[instance.hints[index]].name if index in instance.hints else None,
         "trials": [
-            {
-                "tier": tiers[trial.trial.tier].name,
-                "model": trial.trial.model,
-                "sample": trial.trial.sample.number,
-                "limit": trial.trial.limit,
-                "verdict": trial.verdict.value,
-                "accepted": trial.accepted,
-                "calls": trial.calls,
-                "reason": trial.reason,
-            }
-            for trial in _search_trials(instance, index, pool)
+            trial_evidence(trial, tiers[trial.trial.tier].name) for trial in _search_trials(instance, index, pool)
         ],
         **_fresh_draws("confirm", [t for t in instance.trials if t.purpose is Purpose.CONFIRM]),
         **_fresh_draws(
             "control", [t for t in instance.trials if t.purpose is Purpose.CONTROL and t.trial.step == index]
         ),
+    }
+
+
+def trial_evidence(record: TrialRecord, tier: str) -> dict[str, Any]:
+    """A trial as evidence shows it; `tier` is the name of its tier."""
+    return {
+        "tier": tier,
+        "model": record.trial.model,
+        "sample": record.trial.sample.number,
+        "limit": record.trial.limit,
+        "verdict": record.verdict.value,
+        "accepted": record.accepted,
+        "calls": record.calls,
+        "reason": record.reason,
     }
 
 

@@ -17,6 +17,7 @@ from builder import console, runs
 from builder.bill import Bill, bill_of
 from builder.commands.relabel import bill_line
 from builder.diff import Change, Fate, InstanceChange, Label, Side, StepChange, Totals, differences
+from builder.release import trial_evidence
 from builder.text import printable
 
 
@@ -168,19 +169,7 @@ def _label(label: Label | None, step: StepChange) -> dict[str, Any] | None:
         return None
     named: dict[str, Any] = {"tier": label.tier, "tier_id": label.tier_id, "model": label.model}
     if step.change is Change.MOVED:
-        named["decided_by"] = [
-            {
-                "tier": label.tiers[trial.trial.tier],
-                "model": trial.trial.model,
-                "sample": trial.trial.sample.number,
-                "limit": trial.trial.limit,
-                "verdict": trial.verdict.value,
-                "accepted": trial.accepted,
-                "calls": trial.calls,
-                "reason": trial.reason,
-            }
-            for trial in label.decided_by
-        ]
+        named["decided_by"] = [trial_evidence(trial, label.tiers[trial.trial.tier]) for trial in label.decided_by]
     return named
 
 
