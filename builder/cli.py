@@ -18,7 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import cache, diff, estimate, explain, relabel
+from builder.commands import cache, diff, estimate, explain, publish, relabel, verify
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
@@ -59,6 +59,7 @@ def main() -> None:
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
+      stepdown publish runs/q --out release                 a data set that others can load and check
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -222,6 +223,8 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(publish.command)
+main.add_command(verify.command)
 
 
 if __name__ == "__main__":

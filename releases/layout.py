@@ -139,6 +139,15 @@ class Manifest(Strict):
     format: int = Field(1, ge=1, le=1)
     """Of this layout."""
     name: str = Field(min_length=1)
+    version: str = Field(min_length=1)
+    published: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
+    """The day."""
+    creator: str
+    """Who answers for it; may be empty."""
+    url: str
+    """Where it is to be had; may be empty."""
+    license: str = Field(min_length=1)
+    """Of the labels, by its SPDX name. `licenses` has those of the texts."""
     tiers: tuple[TierName, ...] = Field(min_length=2)
     """Cheapest first; the last is the strong one."""
     rows: int = Field(ge=0)
@@ -148,8 +157,10 @@ class Manifest(Strict):
     """Rows by benchmark and tier name."""
     holdout: Holdout
     splits: dict[str, Split]
+    partial: bool = False
+    """Whether a run had instances left to do: they were left out, and the release is not all of its run."""
     left_out: dict[str, dict[str, int]]
-    """Instances that the runs have and the release has not, by benchmark and reason."""
+    """Instances that the runs began with and the release has not, by benchmark and reason."""
     allowed_names: dict[str, int]
     """Names of pool models that were let through, each with the rows that hold it."""
     allowed_paths: tuple[str, ...]
@@ -234,6 +245,9 @@ def row_of(data: Any, path: Path, number: int) -> Row:
         if type(data.get(name)) is not kind:
             problem = f"must be {_WORDS[kind]}" if name in data else "is missing"
             raise BadInput(problem, file=path, line=number, field=name)
+    for name in ("step_index", "total_steps", "target_tier_id"):
+        if not -(1 << 31) <= data[name] < 1 << 31:
+            raise BadInput("too large a number", file=path, line=number, field=name)
     tools = data.get("tools")
     if "tools" in data and (type(tools) is not list or not tools):
         raise BadInput("must be a list of definitions, or not there", file=path, line=number, field="tools")

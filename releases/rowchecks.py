@@ -19,7 +19,6 @@ from releases.problems import Problems
 from releases.splits import split_of
 from releases.texts import Watch
 
-
 MOST_BENCHMARKS = 1000
 
 

@@ -22,9 +22,11 @@ DEEPEST = 64
 """Levels of nesting in a message or a tool definition; JSON Schemas of real tools have a dozen."""
 
 ANYBODY = frozenset(
-    ("user", "users", "username", "user_name", "your_username", "yourname", "your_name", "you", "me", "name", "myuser")
-    + ("someuser", "ubuntu", "debian", "admin", "runner", "vscode", "node", "app", "agent", "testbed", "docker")
-    + ("ec2-user", "jovyan", "public", "shared", "default")
+    {
+        *("user", "users", "username", "user_name", "your_username", "yourname", "your_name", "you", "me", "name"),
+        *("myuser", "someuser", "ubuntu", "debian", "admin", "runner", "vscode", "node", "app", "agent", "testbed"),
+        *("docker", "ec2-user", "jovyan", "public", "shared", "default"),
+    }
 )
 """Names of home folders that stand for nobody in particular."""
 
