@@ -211,11 +211,7 @@ def parsed(line: bytes, path: Path, number: int) -> Any:
 def parsed_json(data: bytes, path: Path, number: int | None = None) -> Any:
     """The JSON value of some bytes. A key given twice, NaN, Infinity and huge numbers are not JSON here."""
     try:
-        return json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-        )
+        return _DECODER.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path, line=number) from None
     except RecursionError:
@@ -235,6 +231,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def row_of(data: Any, path: Path, number: int) -> Row:

@@ -56,6 +56,8 @@ class RowChecks:
         self._before: Row | None = None
         self._line = self._line_before = 0
         self._tested = False
+        self._field_names: frozenset[str] = frozenset()
+        """Names of pool models in the fields of this instance's rows."""
         self.counts = Counts()
 
     def __enter__(self) -> RowChecks:
@@ -77,8 +79,11 @@ class RowChecks:
             self._before.benchmark,
             self._before.instance_id,
         )
-        self._names(row)
         self._tier(row)
+        if first or self._before is None or row.group != self._before.group:
+            self._names(row)
+        if row.id != f"{row.benchmark}/{row.instance_id}/{row.step_index}":
+            self._add(row, "id", "must be benchmark/instance_id/step_index")
         if first:
             self._end_instance()
             self._new_instance(row)
@@ -108,18 +113,19 @@ class RowChecks:
         self._problems.add(self._file, problem, self._line, name, row.id)
 
     def _names(self, row: Row) -> None:
+        self._field_names = frozenset()
         for name in ("benchmark", "instance_id", "group"):
             text = getattr(row, name)
             if not is_id(text):
                 self._add(row, name, "must be 1 to 200 characters without control characters")
             for problem in self._watch.in_field(text):
                 self._add(row, name, problem)
-            for found in sorted(self._watch.names_in(text) - self._watch.allowed_names):
+            names = self._watch.names_in(text)
+            self._field_names |= names
+            for found in sorted(names - self._watch.allowed_names):
                 self._add(row, name, f"names a model of the pool: {found}")
         if "/" in row.benchmark:
             self._add(row, "benchmark", "must not hold a slash")
-        if row.id != f"{row.benchmark}/{row.instance_id}/{row.step_index}":
-            self._add(row, "id", "must be benchmark/instance_id/step_index")
 
     def _tier(self, row: Row) -> None:
         if row.target_tier not in self._tiers:
@@ -168,8 +174,5 @@ class RowChecks:
         if row.target_tier in self._tiers:
             labels[row.benchmark][row.target_tier] += 1
         self.counts.rows_of[row.split] += 1
-        names = self._prefixes.names
-        for text in (row.benchmark, row.instance_id, row.group):
-            names |= self._watch.names_in(text)
-        for name in names & self._watch.allowed_names:
+        for name in (self._prefixes.names | self._field_names) & self._watch.allowed_names:
             self.counts.names[name] += 1
