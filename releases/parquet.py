@@ -73,6 +73,7 @@ class Shards:
         self._arrow = _pyarrow()
         self._schema = self._arrow.schema([(name, getattr(self._arrow, kind)()) for name, kind in COLUMNS])
         self._folder, self._split, self._shard_bytes = release / DATA, split, shard_bytes
+        self._portion_bytes = min(PORTION_BYTES, shard_bytes)
         self._writer: Any = None
         self._waiting: list[dict[str, Any]] = []
         self._bytes = self._waiting_bytes = 0
@@ -84,7 +85,7 @@ class Shards:
         size = len(record["messages"]) + len(record["tools"] or "")
         self._waiting.append(record)
         self._waiting_bytes += size
-        if self._waiting_bytes >= PORTION_BYTES or len(self._waiting) >= PORTION_ROWS:
+        if self._waiting_bytes >= self._portion_bytes or len(self._waiting) >= PORTION_ROWS:
             self._flush()
 
     def _flush(self) -> None:
