@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from audit.revisions import current_files
 from builder.errors import BadInput, StepdownError
 from releases.card import card
 from releases.croissant import croissant
@@ -76,7 +77,7 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
     Raises Refused with all that is wrong, and BadInput where an argument is.
     """
     problems = Problems()
-    sources = [source_of(run, _standing(run), problems, settings.partial) for run in runs]
+    sources = [source_of(run, current_files(run), problems, settings.partial) for run in runs]
     _same_tiers(sources, problems)
     if problems:
         raise Refused(problems)
@@ -87,11 +88,6 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
         _sync(draft)
         draft.rename(out)
     return manifest
-
-
-def _standing(run: Path) -> Path:
-    """Where a run's rows are that a release takes."""
-    return run
 
 
 def _same_tiers(sources: Sequence[Source], problems: Problems) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from releases.manifestchecks import run_problems, tiers_of
 from releases.problems import Problems
 from releases.splits import split_of
 
+LOWERED = "audit"
+"""The basis of a label that a reviewer lowered."""
 _ABSOLUTE = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\n]*")
 
 
@@ -28,6 +31,8 @@ class Step:
     number: int
     line: bytes
     row: Row
+    lowered: bool
+    """Whether a reviewer lowered its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def steps(source: Source, holdout: Holdout, problems: Problems) -> Iterator[Step
     "passed over."""
     rows, evidence = source.files / ROWS, source.files / EVIDENCE
     digests = {ROWS: hashlib.sha256(), EVIDENCE: hashlib.sha256()}
-    number = 0
+    number = lowered = 0
     tiers = [str(name) for name, _ in tiers_of(source.manifest.pool) or []]
     try:
         with rows.open("rb") as row_file, evidence.open("rb") as evidence_file:
@@ -77,6 +82,7 @@ def steps(source: Source, holdout: Holdout, problems: Problems) -> Iterator[Step
                 digests[ROWS].update(line)
                 digests[EVIDENCE].update(proof)
                 if (step := _step(rows, evidence, number, line, proof, holdout, tiers, problems)) is not None:
+                    lowered += step.lowered
                     yield step
             if evidence_file.read(1):
                 problems.add(str(evidence), "has more lines than there are rows", number + 1)
@@ -84,6 +90,8 @@ def steps(source: Source, holdout: Holdout, problems: Problems) -> Iterator[Step
     except OSError as error:
         problems.add(str(error.filename or source.files), error.strerror or str(error))
         return
+    if lowered != (counted := (source.manifest.audit or {}).get("lowered", 0)):
+        problems.add(source.name("manifest.json"), f"{counted}, but {lowered} labels are", field="audit.lowered")
     for name, found in digests.items():
         said = source.manifest.files.get(name, {}).get("sha256")
         if said != found.hexdigest():
@@ -127,7 +135,7 @@ def _step(
     except BadInput as error:
         problems.bad_input(str(rows), error, number)
         return None
-    return Step(number, line, row)
+    return Step(number, line, row, lowered=record["basis"] == LOWERED)
 
 
 def _group(row: Any, record: dict[str, Any]) -> str:
@@ -147,16 +155,20 @@ def _proved(row: Any, record: dict[str, Any], tiers: list[str]) -> None:
 
     The strong tier's passes are the seed's: there the tier below must have been tried and not accepted.
     """
-    if not isinstance(row, dict) or record.get("basis") == "audit":
+    if not isinstance(row, dict):
         return
-    if record.get("basis") != "executed":
-        raise BadInput("must be executed or audit", field="basis")
     lock, trials, label = record.get("lock"), record.get("trials"), row.get("target_tier")
     if not isinstance(lock, dict) or not isinstance(trials, list) or not all(isinstance(t, dict) for t in trials):
         raise BadInput("no evidence of a label", field="trials")
+    if record.get("basis") == LOWERED:
+        if [label, lock.get("tier")] not in [list(pair) for pair in itertools.pairwise(tiers)]:
+            raise BadInput(f"a reviewer lowers a label by one tier, not {lock.get('tier')} to {label}", field="basis")
+        label = lock.get("tier")
+    elif record.get("basis") != "executed":
+        raise BadInput("must be executed or audit", field="basis")
     if lock.get("tier") != label:
         raise BadInput(f"locked {lock.get('tier')}, and the row says {label}", field="lock.tier")
-    accepted = {(trial.get("tier"), trial.get("model")) for trial in trials if trial.get("accepted") is True}
+    accepted = [(trial.get("tier"), trial.get("model")) for trial in trials if trial.get("accepted") is True]
     if any(trial.get("accepted") is True and trial.get("verdict") != "pass" for trial in trials):
         raise BadInput("an accepted trial that did not pass", field="trials")
     if len(tiers) < 2 or label not in tiers:
@@ -164,7 +176,7 @@ def _proved(row: Any, record: dict[str, Any], tiers: list[str]) -> None:
     if label != tiers[-1]:
         if (label, lock.get("model")) not in accepted:
             raise BadInput("no accepted trial of the model that is locked", field="trials")
-    elif accepted or tiers[-2] not in {trial.get("tier") for trial in trials}:
+    elif accepted or tiers[-2] not in [trial.get("tier") for trial in trials]:
         raise BadInput("the tier below the strong one must have been tried, and not accepted", field="trials")
 
 
