@@ -15,6 +15,8 @@ from releases.layout import ROWS, Manifest
 from releases.parquet import SHARD_NAME
 from releases.texts import home_folder, machine_path, unstorable
 
+LONGEST_HEAD = 1 << 20
+"""Characters of a card's YAML head: YAML is read slowly."""
 Finding = tuple[str, str]
 """A field, empty where it is the whole file, and what is wrong with it."""
 
@@ -51,6 +53,9 @@ def card_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
     parts = text.split("---\n", 2)
     if len(parts) != 3 or parts[0]:
         yield "", "has no YAML head between two lines of ---"
+        return
+    if len(parts[1]) > LONGEST_HEAD:
+        yield "", f"its head is longer than {LONGEST_HEAD} characters"
         return
     try:
         head = yaml.safe_load(parts[1])

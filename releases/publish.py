@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from audit.revisions import current_files
+from audit.store import FILE_NAME as AUDIT
+from audit.store import AuditStore
 from builder.errors import BadInput, StepdownError
 from releases.card import card
 from releases.croissant import croissant
@@ -78,6 +80,8 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
     """
     problems = Problems()
     sources = [source_of(run, current_files(run), problems, settings.partial) for run in runs]
+    for source in sources:
+        _audited(source, problems)
     _same_tiers(sources, problems)
     if problems:
         raise Refused(problems)
@@ -88,6 +92,18 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
         _sync(draft)
         draft.rename(out)
     return manifest
+
+
+def _audited(source: Source, problems: Problems) -> None:
+    """Every step of a run's sample must be in the revision that stands: the sample may have grown since it was made."""
+    if not (source.folder / AUDIT).is_file():
+        return
+    with AuditStore(source.folder) as store:
+        sampled = store.count()
+    said = (source.manifest.audit or {}).get("sampled", 0)
+    if said != sampled:
+        problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
+        problems.add(source.name(MANIFEST), problem, field="audit.sampled")
 
 
 def _same_tiers(sources: Sequence[Source], problems: Problems) -> None:
