@@ -277,6 +277,11 @@ def test_what_does_not_finish_leaves_nothing(sound_run: Path, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_an_empty_folder_takes_a_release(sound_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    assert published(sound_run, tmp_path)[0] is not None
+
+
 def test_a_draft_that_a_crash_left_is_begun_anew(sound_run: Path, tmp_path: Path) -> None:
     left = tmp_path / ".release.draft"
     (left / "data").mkdir(parents=True)
