@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from audit.carry import models_below
 from audit.sampling import Plan, assigned, chosen
+from audit.settling import Settled, settled
 from audit.store import AuditStore
 from audit.verdicts import Choice
 from builder.build import harness_of
@@ -63,6 +64,23 @@ def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, work
     if (drawn_by := asdict(plan)) not in plans:
         store.set_meta(PLANS, [*plans, drawn_by])
     return new
+
+
+def give_disputed(store: AuditStore, reviewer: str) -> int:
+    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many.
+
+    Raises BadInput where the reviewer has a queue of all steps already.
+    """
+    if reviewer in store.reviewers() and store.reviews_everything(reviewer):
+        raise BadInput(f"{reviewer!r} reviews every step already: name somebody else", field="--settle")
+    disputed = [
+        one.step.id
+        for one in store.reviewed()
+        if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
+    ]
+    if disputed:
+        store.assign([(reviewer, step) for step in disputed], [reviewer])
+    return len(disputed)
 
 
 def share_out(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:

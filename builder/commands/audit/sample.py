@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from audit.corpus import audited, draw, share_out
+from audit.corpus import audited, draw, give_disputed, share_out
 from audit.relabelled import AGAIN, CARRIED, GONE, carry, earlier_run
 from audit.sampling import Plan
 from audit.store import AuditStore
@@ -44,6 +44,7 @@ from builder.text import printable
     show_default=True,
     help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
 )
+@click.option("--settle", metavar="NAME", help="Give the steps on which reviewers disagree to this further one.")
 @click.option(
     "--from", "old", type=click.Path(path_type=Path), help="Where the run lies that RUN relabels, if it moved."
 )
@@ -56,6 +57,7 @@ def command(
     include: tuple[str, ...],
     reviewers: str | None,
     overlap: float,
+    settle: str | None,
     old: Path | None,
 ) -> None:
     """Draw the steps of RUN that people review, and keep the choice in RUN/audit.sqlite.
@@ -67,6 +69,8 @@ def command(
     Workloads of one turn are left out (a judge calibrated against people stands in for them), unless named by
     --include. Where RUN relabels another run that was audited, verdicts are taken over if prefix, label and the models
     one tier lower are the same; else the step is queued again.
+
+    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one.
     """
     names = [reviewer_name(name, field="--reviewers") for name in reviewers.split(",")] if reviewers else []
     if len(set(names)) < len(names):
@@ -87,6 +91,9 @@ def command(
             new = draw(store, ledger, protocol, plan, workloads)
             share_out(store, names, overlap, plan.seed)
             _report(store, steps, new)
+            if settle is not None:
+                name = reviewer_name(settle, field="--settle")
+                click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
     if carried is not None:
         click.echo(printable(_carried_line(carried, earlier)))
 
