@@ -257,6 +257,11 @@ class AuditStore:
         rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
 
+    def latest(self, reviewer: str) -> Recorded | None:
+        """The verdict that `undo` would take back; None where there is none."""
+        rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
+        return _recorded(rows[0]) if rows else None
+
     def said(self, step_id: str) -> list[Recorded]:
         """All reviewers' verdicts on a step that stand, in the order of their names."""
         return [_recorded(row) for row in self._read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))]
@@ -281,7 +286,7 @@ class AuditStore:
 
     def prelabel(self, reviewer: str, step_id: str) -> PreLabel | None:
         """The model's guess at a step; None where there is none, or this reviewer has not answered yet."""
-        answered = f"EXISTS ({STANDING} AND log.step = prelabels.step AND log.reviewer = ?)"  # noqa: S608
+        answered = f"EXISTS ({STANDING} AND log.step = prelabels.step AND log.reviewer = ?)"
         rows = self._read(f"SELECT verdict, notes FROM prelabels WHERE step = ? AND {answered}", (step_id, reviewer))  # noqa: S608
         return PreLabel(AuditVerdict(rows[0][0]), rows[0][1]) if rows else None
 
