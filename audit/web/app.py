@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -16,8 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from audit.cases import Cases, ReviewCase
 from audit.store import AuditStore
-from audit.verdicts import LONGEST_NOTES, AuditVerdict, Recorded
-from audit.web.blocks import blocks
+from audit.verdicts import LONGEST_NOTES, AuditVerdict, Choice, Recorded
+from audit.web.blocks import Region, blocks
 from audit.web.gate import Desk
 from audit.web.outline import Text, outline, parts
 from audit.web.pieces import pieces, searched
@@ -55,12 +56,15 @@ class _Desk:
         self.queue = store.queue(desk.reviewer)
         self.places = {item.step.id: place for place, item in enumerate(self.queue)}
 
-    def case(self, step: str) -> ReviewCase:
-        """The case of a step in this queue."""
+    def choice(self, step: str) -> Choice:
+        """A step of this queue."""
         place = self.places.get(step)
         if place is None:
             raise Refused("That step is not in your queue.", self.path)
-        choice = self.queue[place].step
+        return self.queue[place].step
+
+    def case(self, step: str) -> ReviewCase:
+        choice = self.choice(step)
         return self.cases.of(choice.benchmark, choice.instance_id, choice.step_index)
 
     def page(self, step: str, **more: str) -> str:
@@ -157,16 +161,25 @@ def review_app(store: AuditStore, cases: Cases) -> FastAPI:
         said = store.current(desk.reviewer).get(step)
         return {"said": said, "guess": store.prelabel(desk.reviewer, step), "at": desk.page(step)} if said else None
 
+    @lru_cache(maxsize=4)
+    def numbered(choice: Choice, number: int) -> tuple[Text, list[Region]]:
+        """A text of a step, kept while it is fetched in portions. Raises IndexError where there is none."""
+        case = cases.of(choice.benchmark, choice.instance_id, choice.step_index)
+        text = outline(case).texts[max(number, 0)]
+        return text, text.regions()
+
     @app.get("/review/{reviewer}/text")
     def text(request: Request, step: _Step, number: int, start: int, end: int, q: _Search = "") -> Response:
         """A portion of a long text, as a page of its own or as JSON for the page that has it."""
         desk = desk_of(request)
-        texts = outline(desk.case(step)).texts
-        if not 0 <= number < len(texts) or not 0 <= start < end <= len(texts[number].text):
-            raise Refused("There is no such text.", desk.page(step))
-        whole = texts[number]
+        try:
+            whole, of_it = numbered(desk.choice(step), number)
+        except IndexError:
+            raise Refused("There is no such text.", desk.page(step)) from None
+        if not 0 <= start < end <= len(whole.text):
+            raise Refused("There is no such part of the text.", desk.page(step))
         last = portion_end(whole.text, start, end)
-        found = blocks(whole.text, whole.regions(), start, last, searched(q.strip()))
+        found = blocks(whole.text, of_it, start, last, searched(q.strip()))
         if _wants_json(request):
             return JSONResponse({"end": last, "blocks": [[block.mono, block.runs] for block in found]})
         return page(
