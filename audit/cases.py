@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from audit.queue import shown
 from builder.config import Protocol
 from builder.errors import BadInput
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
-from builder.pool import Model
-from builder.records import Message, Tool, Verdict
+from builder.pool import Model, Pool
+from builder.records import Message, Response, Tool, Trajectory, Verdict, assistant_message
 from builder.runs import looked_at
 
 MASKED = "[model]"
@@ -63,11 +62,12 @@ class Cases:
         self._ledger, self._run = ledger, run
         self._pool = protocol.pool
         self._mask = NameMask(protocol.models.values())
+        self._latest: tuple[int, Trajectory] = (0, ())
 
     def of(self, benchmark: str, instance_id: str, step_index: int) -> ReviewCase:
         """The case of a step of a finished instance. Raises BadInput where the run has no such row."""
         record = self._record(benchmark, instance_id, step_index)
-        trajectory = self._ledger.trajectory(record.final or 0)
+        trajectory = self._trajectory(record)
         step, lock = trajectory[step_index - 1], record.locks[step_index - 1]
         tiers = self._pool.tiers
         return ReviewCase(
@@ -83,8 +83,25 @@ class Cases:
             tier_id=tiers[lock.tier].id,
             below=tiers[lock.tier - 1].name if lock.tier else None,
             response=shown(step.response),
-            lower=tuple(self._lower(record, step_index, lock.tier - 1)),
+            lower=tuple(
+                lower_answers(
+                    self._ledger, self._ledger.trials(record.id), step_index, lock.tier, self._pool, self._mask
+                )
+            ),
         )
+
+    def prefix(self, benchmark: str, instance_id: str, step_index: int) -> str:
+        """The exact digest of a step's prefix. Raises BadInput where the run has no such row."""
+        record = self._record(benchmark, instance_id, step_index)
+        return self._trajectory(record)[step_index - 1].prefix.exact
+
+    def _trajectory(self, record: InstanceRecord) -> Trajectory:
+        # Steps are mostly asked for in the run's order: the latest trajectory is likely to be the next one.
+        number, trajectory = self._latest
+        if number != record.id:
+            trajectory = self._ledger.trajectory(record.final or 0)
+            self._latest = (record.id, trajectory)
+        return trajectory
 
     def _record(self, benchmark: str, instance_id: str, step_index: int) -> InstanceRecord:
         try:
@@ -95,21 +112,32 @@ class Cases:
             raise BadInput(f"the run has no row {f'{benchmark}/{instance_id}/{step_index}'[:200]!r}", file=self._run)
         return record
 
-    def _lower(self, record: InstanceRecord, step: int, tier: int) -> Iterator[LowerAnswer]:
-        cascade = [model.name for model in self._pool.tiers[tier].models] if tier >= 0 else []
-        found = [
-            trial
-            for trial in self._ledger.trials(record.id)
-            if trial.purpose is Purpose.SEARCH
-            and not trial.superseded
-            and (trial.trial.step, trial.trial.tier) == (step, tier)
-            and trial.verdict is not Verdict.TECHNICAL
-        ]
-        # Models that were probed together are recorded as they ended, which may give them away.
-        for trial in sorted(found, key=lambda one: (cascade.index(one.trial.model), one.trial.sample.number)):
-            number = cascade.index(trial.trial.model) + 1
-            response = self._ledger.candidate_response(trial.id, step)
-            yield LowerAnswer(number, shown(response) if response else None, trial.verdict, self._mask(_why(trial)))
+
+def lower_answers(
+    ledger: Ledger, trials: Iterable[TrialRecord], step: int, tier: int, pool: Pool, mask: NameMask
+) -> Iterator[LowerAnswer]:
+    """What the candidates one tier below a step's label (`tier`, an index) answered.
+
+    In the cascade's order: models that were probed together are recorded as they ended, which may give them away.
+    """
+    cascade = [model.name for model in pool.tiers[tier - 1].models] if tier > 0 else []
+    found = [
+        trial
+        for trial in trials
+        if trial.purpose is Purpose.SEARCH
+        and not trial.superseded
+        and (trial.trial.step, trial.trial.tier) == (step, tier - 1)
+        and trial.verdict is not Verdict.TECHNICAL
+    ]
+    for trial in sorted(found, key=lambda one: (cascade.index(one.trial.model), one.trial.sample.number)):
+        number = cascade.index(trial.trial.model) + 1
+        response = ledger.candidate_response(trial.id, step)
+        yield LowerAnswer(number, shown(response) if response else None, trial.verdict, mask(_why(trial)))
+
+
+def shown(response: Response) -> Message:
+    """The response as a reviewer sees it: the message, without reasoning and provider fields."""
+    return assistant_message(response)
 
 
 def _why(trial: TrialRecord) -> str:

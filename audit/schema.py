@@ -15,6 +15,7 @@ CREATE TABLE steps (                     -- the sampled ones; a step once sample
     lowest INTEGER NOT NULL,
     below TEXT NOT NULL
 );
+CREATE INDEX steps_by_instance ON steps (benchmark, instance_id);
 CREATE TABLE reviewers (
     name TEXT PRIMARY KEY,
     everything INTEGER NOT NULL          -- their queue is all steps; else those in `assignments`

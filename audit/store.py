@@ -6,16 +6,16 @@ Threads may share one store, and processes may have one each: a server records w
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from audit.schema import SCHEMA_VERSION, STANDING, TABLES
+from audit.database import FILE_NAME, Database
+from audit.schema import STANDING
 from audit.verdicts import (
     LONGEST_NOTES,
     AuditVerdict,
@@ -25,86 +25,24 @@ from audit.verdicts import (
     Progress,
     QueueItem,
     Recorded,
+    Reviewed,
+    RevisionEntry,
     reviewer_name,
 )
 from builder.errors import BadInput
-from builder.records import clean_text, exact_json
+from builder.records import clean_text
 
-FILE_NAME = "audit.sqlite"
+__all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
+
+T = TypeVar("T")
 
 
-class AuditStore:
+class AuditStore(Database):
     """One run's audit. A context manager.
 
     What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`), and
     survives the process and the power.
     """
-
-    def __init__(self, run_folder: Path, *, create: bool = False) -> None:
-        """Open the store of a run's folder. Raises BadInput where there is none (unless `create`) or it is unusable."""
-        self.path = run_folder / FILE_NAME
-        self._lock = threading.RLock()
-        if not create and not self.path.is_file():
-            raise BadInput(f"nothing is sampled yet: stepdown audit sample {run_folder}", file=run_folder)
-        with self._usable():
-            address = f"{self.path.resolve().as_uri()}?mode={'rwc' if create else 'rw'}"
-            self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.execute("PRAGMA foreign_keys=ON")
-            self._prepare()
-
-    def _prepare(self) -> None:
-        """Make the tables of a new file; refuse one of another schema."""
-        with self._transaction() as db:  # one process makes them where several open a new file at once
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in TABLES.split(";\n"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-            elif version != SCHEMA_VERSION:
-                raise BadInput(f"the audit has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self.path)
-
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OverflowError) as error:
-            raise BadInput(f"the audit's store can not be used: {error}", file=self.path) from error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._usable():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock, self._usable():
-            return self._db.execute(query, values).fetchall()
-
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
-
-    def __enter__(self) -> AuditStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def meta(self, key: str) -> Any:
-        """A JSON value kept under a name; None where there is none."""
-        found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
-        return json.loads(found[0][0]) if found else None
-
-    def set_meta(self, key: str, value: Any) -> None:
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
 
     # The sampled steps
 
@@ -129,6 +67,37 @@ class AuditStore:
         while page := self._read(query, (last,)):
             last = page[-1][0]
             yield from (_choice(row[1:]) for row in page)
+
+    def of_instance(self, benchmark: str, instance_id: str) -> list[Reviewed]:
+        """The sampled steps of an instance, each with what was said of it."""
+        query = f"SELECT {_CHOICE} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
+        return self._reviewed([_choice(row) for row in self._read(query, (benchmark, instance_id))])
+
+    def reviewed(self) -> Iterator[Reviewed]:
+        """Every sampled step in the queue's order with what was said of it, read in portions."""
+        for portion in _portions(self.steps(), 500):
+            yield from self._reviewed(portion)
+
+    def _reviewed(self, steps: Sequence[Choice]) -> list[Reviewed]:
+        if not steps:
+            return []
+        ids = json.dumps([step.id for step in steps])
+        said: dict[str, list[Recorded]] = {step.id: [] for step in steps}
+        among = "IN (SELECT value FROM json_each(?))"
+        for row in self._read(f"{STANDING} AND log.step {among} ORDER BY log.reviewer", (ids,)):
+            said[row[0]].append(_recorded(row))
+        assigned: dict[str, list[str]] = {}
+        query = f"SELECT step, reviewer FROM assignments WHERE step {among}"  # noqa: S608
+        for step, reviewer in self._read(query, (ids,)):
+            assigned.setdefault(step, []).append(reviewer)
+        return [
+            Reviewed(
+                step,
+                tuple(said[step.id]),
+                len(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]}),
+            )
+            for step in steps
+        ]
 
     def step(self, step_id: str) -> Choice:
         """A sampled step. Raises BadInput where it is not sampled."""
@@ -161,6 +130,14 @@ class AuditStore:
                 ((reviewer_name(name),) for name in reviewers),
             )
             db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
+
+    def unassigned(self) -> Iterator[str]:
+        """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
+        for portion in _portions(self.steps(), 500):
+            ids = json.dumps([step.id for step in portion])
+            query = "SELECT DISTINCT step FROM assignments WHERE step IN (SELECT value FROM json_each(?))"
+            taken = {step for (step,) in self._read(query, (ids,))}
+            yield from (step.id for step in portion if step.id not in taken)
 
     def queue(self, reviewer: str) -> list[QueueItem]:
         """The reviewer's own steps, in order, each with that reviewer's verdict where it has one."""
@@ -202,7 +179,7 @@ class AuditStore:
         """Keep a verdict; it is on disk when this returns. A later one of the same reviewer on the step replaces it.
 
         `prefix` is the exact digest of the prefix that the reviewer was shown (`ReviewCase.prefix`). Raises BadInput
-        where the step is not in this reviewer's queue.
+        where the step is not in this reviewer's queue, or has the lowest label and should go lower.
         """
         said = Recorded(step_id, reviewer, AuditVerdict(verdict), notes, prefix, now(), source)
         self.record_all([said])
@@ -211,26 +188,46 @@ class AuditStore:
         """Keep several verdicts: all of them or, where one can not be kept, none."""
         with self._transaction() as db:
             for said in verdicts:
-                name = reviewer_name(said.reviewer)
-                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
-                self._check_own(db, name, said.step)
-                db.execute(
-                    "INSERT INTO log (reviewer, step, verdict, notes, prefix, source, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        name,
-                        clean_text(said.step),
-                        said.verdict.value,
-                        _notes(said.notes),
-                        said.prefix,
-                        said.source,
-                        said.at,
-                    ),
-                )
+                named = replace(said, reviewer=reviewer_name(said.reviewer), step=clean_text(said.step))
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
+                self._check(db, named)
+                self._add_verdict(db, named)
 
-    def _check_own(self, db: sqlite3.Connection, reviewer: str, step_id: str) -> None:
-        query = f"SELECT 1 FROM steps WHERE id = ? AND {_OWN}"  # noqa: S608
-        if not db.execute(query, (clean_text(step_id), reviewer, reviewer)).fetchone():
-            raise BadInput(f"step {step_id[:200]!r} is not in the queue of {reviewer!r}", file=self.path)
+    def carry(self, verdicts: Iterable[Recorded]) -> int:
+        """Keep verdicts of an earlier version that hold here too; how many were kept.
+
+        Those of a reviewer who has said something of the step here already, taken back or not, are left out.
+        """
+        kept = 0
+        with self._transaction() as db:
+            for said in verdicts:
+                spoken = "SELECT 1 FROM log WHERE reviewer = ? AND step = ?"
+                if db.execute(spoken, (said.reviewer, said.step)).fetchone():
+                    continue
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (said.reviewer,))
+                owned = "SELECT ?, ? FROM reviewers WHERE name = ? AND NOT everything"
+                db.execute(
+                    f"INSERT OR IGNORE INTO assignments {owned}",
+                    (said.reviewer, said.step, said.reviewer),
+                )
+                self._add_verdict(db, said)
+                kept += 1
+        return kept
+
+    @staticmethod
+    def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
+        db.execute(
+            "INSERT INTO log (reviewer, step, verdict, notes, prefix, source, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (said.reviewer, said.step, said.verdict.value, plain_notes(said.notes), said.prefix, said.source, said.at),
+        )
+
+    def _check(self, db: sqlite3.Connection, said: Recorded) -> None:
+        query = f"SELECT lowest FROM steps WHERE id = ? AND {_OWN}"  # noqa: S608
+        found = db.execute(query, (said.step, said.reviewer, said.reviewer)).fetchone()
+        if not found:
+            raise BadInput(f"step {said.step[:200]!r} is not in the queue of {said.reviewer!r}", file=self.path)
+        if found[0] and said.verdict is AuditVerdict.LOWER:
+            raise BadInput(f"step {said.step[:200]!r} has the lowest label: it cannot go lower", file=self.path)
 
     def undo(self, reviewer: str, step_id: str | None = None) -> str | None:
         """Take back the reviewer's latest verdict (on a step, where one is named): the one before it stands again.
@@ -268,11 +265,8 @@ class AuditStore:
 
     def standing(self) -> Iterator[Recorded]:
         """Every verdict that stands, by step in the queue's order and then by reviewer, read in portions."""
-        query = f"{STANDING} AND log.step IN (SELECT value FROM json_each(?))"  # noqa: S608
-        for choice_ids in _portions((choice.id for choice in self.steps()), 500):
-            rows = self._read(query, (json.dumps(choice_ids),))
-            order = {step: place for place, step in enumerate(choice_ids)}
-            yield from map(_recorded, sorted(rows, key=lambda row: (order[row[0]], row[1])))
+        for step in self.reviewed():
+            yield from step.said
 
     # Beside the verdicts
 
@@ -281,7 +275,7 @@ class AuditStore:
         with self._transaction() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO prelabels VALUES (?, ?, ?)",
-                ((step, guess.verdict.value, _notes(guess.notes)) for step, guess in prelabels.items()),
+                ((step, guess.verdict.value, plain_notes(guess.notes)) for step, guess in prelabels.items()),
             )
 
     def prelabel(self, reviewer: str, step_id: str) -> PreLabel | None:
@@ -295,7 +289,7 @@ class AuditStore:
         with self._transaction() as db:
             db.executemany(
                 "INSERT OR IGNORE INTO former VALUES (?, ?, ?, ?, ?, ?)",
-                ((step_id, f.reviewer, f.verdict.value, _notes(f.notes), f.at, f.why) for f in former),
+                ((step_id, f.reviewer, f.verdict.value, plain_notes(f.notes), f.at, f.why) for f in former),
             )
 
     def former(self, step_id: str) -> list[Former]:
@@ -304,6 +298,23 @@ class AuditStore:
             "SELECT reviewer, verdict, notes, at, why FROM former WHERE step = ? ORDER BY reviewer", (step_id,)
         )
         return [Former(reviewer, AuditVerdict(verdict), notes, at, why) for reviewer, verdict, notes, at, why in rows]
+
+    # Revisions
+
+    def revisions(self) -> list[RevisionEntry]:
+        """Every revision that was applied or taken back, in that order."""
+        return [
+            RevisionEntry(*row)
+            for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
+        ]
+
+    def note_revision(self, number: int, action: str, manifest: str) -> None:
+        """Say that a revision was `applied` or `undone`."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
+                (number, action, manifest, now()),
+            )
 
 
 def now() -> str:
@@ -329,12 +340,20 @@ def _recorded(row: Sequence[Any]) -> Recorded:
     return Recorded(step, reviewer, AuditVerdict(verdict), notes, prefix, at, source)
 
 
-def _notes(text: str) -> str:
-    return clean_text(text)[:LONGEST_NOTES]
+_UNSHOWABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def _portions(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    portion: list[str] = []
+def plain_notes(text: str) -> str:
+    """Notes as they are kept: lines end alike, and what no file format carries is gone.
+
+    >>> plain_notes("a\\r\\nb\\x00")
+    'a\\nb'
+    """
+    return _UNSHOWABLE.sub("", clean_text(text).replace("\r\n", "\n").replace("\r", "\n"))[:LONGEST_NOTES]
+
+
+def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    portion: list[T] = []
     for item in items:
         portion.append(item)
         if len(portion) == size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from builder.errors import BadInput
 from builder.text import is_id
@@ -21,9 +22,11 @@ class AuditVerdict(StrEnum):
     LOWER = "further-downgradeable"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A sampled step: what is known of it without reading its messages."""
+class Choice(NamedTuple):
+    """A labelled step that can be or is sampled: what is known of it without reading its messages.
+
+    A tuple, since one is made for every step of a run where a sample is drawn.
+    """
 
     id: str
     """benchmark/instance_id/step_index."""
@@ -86,6 +89,28 @@ class PreLabel:
 
     verdict: AuditVerdict
     notes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A sampled step with all that stands of what reviewers said of it."""
+
+    step: Choice
+    said: tuple[Recorded, ...]
+    awaited: int
+    """How many reviewers the step was assigned to who have not answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision that was applied, or taken back."""
+
+    number: int
+    action: str
+    """`applied` or `undone`."""
+    manifest: str
+    """Digest of the revision's manifest."""
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
