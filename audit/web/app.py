@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from audit.cases import Cases, ReviewCase
-from audit.store import AuditStore
+from audit.store import AuditStore, plain_notes
 from audit.verdicts import LONGEST_NOTES, AuditVerdict, Choice, Recorded
 from audit.web.blocks import Region, blocks
 from audit.web.gate import Desk
@@ -210,10 +210,10 @@ def review_app(store: AuditStore, cases: Cases) -> FastAPI:
             case = desk.case(step)
             here = desk.page(step)
             said = store.current(desk.reviewer).get(step)
-            notes = notes.replace("\r\n", "\n").strip()
             if not verdict and said:
                 verdict = said.verdict.value
             _fitting(case, prefix, verdict, notes, here)
+            notes = plain_notes(notes).strip()
             if said is None or (said.verdict.value, said.notes) != (verdict, notes):
                 if known_verdict != known(said):
                     raise Refused("This step was answered meanwhile, in another window. Nothing was changed.", here)
@@ -248,7 +248,7 @@ def _fitting(case: ReviewCase, prefix: str, verdict: str, notes: str, here: str)
         raise Refused("Choose one of the three verdicts. Nothing was saved.", here)
     if verdict == AuditVerdict.LOWER and case.below is None:
         raise Refused("The label is the lowest tier: nothing is below it. Nothing was saved.", here)
-    if len(notes) > LONGEST_NOTES:
+    if len(notes.replace("\r\n", "\n")) > LONGEST_NOTES:
         raise Refused(f"Notes have at most {LONGEST_NOTES} characters. Nothing was saved.", here)
 
 

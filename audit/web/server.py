@@ -75,15 +75,16 @@ def running(
             server.wait()
 
 
-def serve(server: Running) -> None:
-    """Wait until SIGINT or SIGTERM ends the server; a second one waits for no answer in hand."""
+@contextmanager
+def ended_by_signals(server: Running) -> Iterator[None]:
+    """Meanwhile SIGINT and SIGTERM end the server; a second one waits for no answer in hand."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.wait()
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -6,11 +6,15 @@ import getpass
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from builder.errors import BadInput
 from builder.text import printable
+
+if TYPE_CHECKING:
+    from audit.store import AuditStore
 
 NEEDED = ("fastapi", "jinja2", "python_multipart", "uvicorn")
 
@@ -43,20 +47,26 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     from audit.cases import cases_of
     from audit.store import AuditStore
     from audit.web.gate import Desk
-    from audit.web.server import running, serve
+    from audit.web.server import ended_by_signals, running
 
     with cases_of(run) as cases, AuditStore(run) as store:
         if not store.count():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
-        desks = [Desk(store.join(name)) for name in _names(reviewers, store.reviewers())]
-        with running(store, cases, desks, _tell, port) as server:
+        names = list(_names(reviewers, store.reviewers()))
+        desks = [Desk(name) for name in names]
+        with running(store, cases, desks, _tell, port) as server, ended_by_signals(server):
             for desk in desks:
-                done = store.progress(desk.reviewer)
-                click.echo(
-                    f"{printable(desk.reviewer)} ({done.done} of {done.total} reviewed): {desk.link(server.port)}"
-                )
-            click.echo("open a link on this machine; Ctrl-C ends the server", err=True)
-            serve(server)
+                store.join(desk.reviewer)
+                click.echo(f"{_done(store, desk.reviewer)}: {desk.link(server.port)}")
+            click.echo("open a link in a browser on this machine; Ctrl-C ends the server", err=True)
+            server.wait()
+        for name in names:
+            click.echo(f"ended; {_done(store, name)}", err=True)
+
+
+def _done(store: AuditStore, reviewer: str) -> str:
+    progress = store.progress(reviewer)
+    return f"{printable(reviewer)} ({progress.done} of {progress.total} reviewed)"
 
 
 def _names(given: str | None, known: Sequence[str]) -> Iterator[str]:
