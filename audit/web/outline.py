@@ -138,7 +138,7 @@ def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -
     """A message as a turn; `names` are the calls so far, by id."""
     role = str(message.get("role", ""))
     said = tuple(texts.add(text, role == "tool") for text in _contents(message.get("content")))
-    calls = tuple(_call(call, texts) for call in message.get("tool_calls") or ())
+    calls = tuple(_call(call, texts) for call in _listed(message.get("tool_calls")))
     names.update({call.id: call.name for call in calls})
     answered = str(message.get("tool_call_id") or "")
     answers = " ".join(filter(None, [answered, str(message.get("name") or names.get(answered, ""))]))[:PREVIEW]
@@ -160,8 +160,15 @@ def _contents(content: object) -> Iterator[str]:
         yield _json(content)
 
 
-def _call(call: Mapping[str, Any], texts: _Texts) -> Call:
-    function = call.get("function") or {}
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+
+
+def _call(call: object, texts: _Texts) -> Call:
+    """A tool call; what has not the form of one is shown whole, without a name."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        return Call("", "", (), texts.add(_json(call), mono=True))
     given = function.get("arguments", "")
     given = given if isinstance(given, str) else _json(given)
     pairs = _pairs(given)
