@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from audit.web.pieces import Piece, pieces
 
@@ -28,8 +30,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _IN_HUNK = {"+": "add", "-": "del", " ": "", "\\": "meta"}
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """Characters `start` to `end` of a text. `kind` is that of a diff's line, or empty."""
 
     start: int
@@ -114,9 +115,9 @@ def _new_file(line: str, old: int, new: int) -> bool:
 
 def blocks(text: str, found: list[Region], start: int, end: int, pattern: re.Pattern[str] | None = None) -> list[Block]:
     """Characters `start` to `end` of a text whose regions are `found`, ready to be shown."""
-    within = (
-        Region(max(r.start, start), min(r.end, end), r.mono, r.kind) for r in found if r.start < end and r.end > start
-    )
+    first = bisect_right(found, start, key=lambda region: region.end)
+    last = bisect_left(found, end, key=lambda region: region.start)
+    within = (Region(max(r.start, start), min(r.end, end), r.mono, r.kind) for r in found[first:last])
     return [
         Block(mono, tuple((r.kind, tuple(pieces(text[r.start : r.end], pattern))) for r in group))
         for mono, group in groupby(within, key=lambda region: region.mono)

@@ -17,6 +17,8 @@ OPEN_AT_END, SHORT_PREFIX = 4, 8
 """How many of the last turns are open; a prefix of no more turns than `SHORT_PREFIX` is open altogether."""
 SHOWN_OF_PREFIX = 400_000
 """Characters of a prefix that a page shows at once, the last turns first; folded texts among them."""
+MOST_MARKED = 50
+"""Turns in which matches are marked; in those after them they are counted."""
 PREVIEW = 160
 
 
@@ -66,6 +68,8 @@ class Turn:
     is_open: bool = True
     hits: int = 0
     """Matches of what was searched for."""
+    is_marked: bool = False
+    """Whether they are marked."""
 
     @property
     def is_empty(self) -> bool:
@@ -264,11 +268,15 @@ def _limited(turn: Turn, limit: int) -> Turn:
 def _folded(turns: Sequence[Turn], pattern: re.Pattern[str] | None) -> list[Turn]:
     """The turns, the older ones folded but for the task and those that hold what is searched for."""
     task = next((turn.number for turn in turns if turn.role == "user"), 0)
-    found = []
+    found: list[Turn] = []
+    marked = 0
     for turn in turns:
         hits = sum(1 for text in texts_of(turn) for _ in pattern.finditer(text.text)) if pattern else 0
         recent = len(turns) <= SHORT_PREFIX or turn.number > len(turns) - OPEN_AT_END
-        found.append(replace(turn, hits=hits, is_open=recent or turn.number == task or hits > 0))
+        is_marked = hits > 0 and marked < MOST_MARKED
+        marked += is_marked
+        is_open = recent or turn.number == task or is_marked
+        found.append(replace(turn, hits=hits, is_marked=is_marked, is_open=is_open))
     return found
 
 

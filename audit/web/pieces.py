@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 # What a reader cannot see or what rearranges what they see: controls, direction marks and overrides, zero-width and
@@ -14,6 +15,9 @@ _HIDDEN = re.compile(
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff])\\1*"
 )
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\v": "VT", "\f": "FF", "\r": "CR", "\x1b": "ESC", "\x7f": "DEL"}
+
+MOST_MARKS = 200
+"""Matches that are marked in one piece of text: a page of marks helps nobody."""
 
 
 class Piece(NamedTuple):
@@ -36,7 +40,7 @@ def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Piece]
     ['ab', 'U+202E', 'cd', 'ESC']
     """
     at = 0
-    for match in pattern.finditer(text) if pattern else ():
+    for match in islice(pattern.finditer(text), MOST_MARKS) if pattern else ():
         yield from _named(text[at : match.start()], "")
         yield from _named(match[0], "mark")
         at = match.end()

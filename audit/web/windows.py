@@ -11,8 +11,8 @@ LEAST = 600
 """What is left of that for old turns of a very long prefix."""
 PORTION = 32_768
 """Characters that are fetched at a time."""
-AROUND, MOST_EXCERPTS = 600, 40
-"""Characters that are shown before and after a match, at most; how many such excerpts of one text."""
+AROUND, LONGEST_EXCERPT, MOST_EXCERPTS = 600, 3_000, 8
+"""Characters that are shown before and after a match and in one excerpt, at most; how many excerpts of one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,8 @@ def _excerpts(text: str, start: int, end: int, pattern: re.Pattern[str] | None) 
         first = max(start, _line_end(text, match.start() - AROUND // 2, AROUND // 2))
         last = min(end, _next_line(text, match.end() + AROUND // 2))
         if found and first <= found[-1][1]:
-            if last - found[-1][0] > PORTION:
-                continue
-            found[-1] = (found[-1][0], last)
+            if last - found[-1][0] <= LONGEST_EXCERPT:
+                found[-1] = (found[-1][0], last)
         elif len(found) == MOST_EXCERPTS:
             break
         else:
