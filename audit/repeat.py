@@ -19,15 +19,15 @@ from builder.replay import Replayer
 
 
 def picked(steps: Iterable[Choice], most: int | None, seed: int, workloads: Sequence[str]) -> list[Choice]:
-    """The sampled steps to be repeated: at most `most` of each workload, those of the smallest draws; of the workloads
-    that are named, else of all."""
-    by_workload: dict[str, list[Choice]] = defaultdict(list)
+    """The sampled steps to be repeated: at most `most` of each workload and label, those of the smallest draws; of the
+    workloads that are named, else of all."""
+    groups: dict[tuple[str, str], list[Choice]] = defaultdict(list)
     for step in steps:
         if not workloads or step.benchmark in workloads:
-            by_workload[step.benchmark].append(step)
-    for found in by_workload.values():
+            groups[step.benchmark, step.tier].append(step)
+    for found in groups.values():
         found.sort(key=lambda step: drawn(seed, step.id))
-    return [step for _, found in sorted(by_workload.items()) for step in found[:most]]
+    return [step for _, found in sorted(groups.items()) for step in found[:most]]
 
 
 class Repeats:
@@ -65,9 +65,10 @@ class _InstanceRepeats(InstanceLabelling):
             raise ValueError(f"instance {self._record.instance_id!r} is finished without a trajectory")
         current = self._ledger.trajectory(final, self._bench.harness.mask)
         strong = seed_model_of(self._record, trials)
-        # The run's own name is part of the namespace: no other run's answer is taken from a cache that both use.
-        namespace = f"{Purpose.REPEAT.value} {self._ledger.meta('id')}"
         for step in steps:
+            # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
+            # strong model may come by this very prefix.
+            namespace = f"{Purpose.REPEAT.value} {self._ledger.meta('id')} {step}"
             lock = self._record.locks[step - 1]
             limit = _limit(trials, step, lock) or len(current)
             for number in range(times):

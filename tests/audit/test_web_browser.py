@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.audit.gallery import NEEDLE
-from tests.audit.reviewing import CHROMIUM, CHROMIUM_OPTIONS, Review, reviewed, sampled
+from tests.audit.web_review import CHROMIUM, CHROMIUM_OPTIONS, Review, reviewed, sampled
 from tests.conftest import Shop
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from audit.web.gate import LARGEST_BODY
-from tests.audit.reviewing import Review, fields, reviewed, sampled
+from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from audit.verdicts import LONGEST_NOTES, AuditVerdict, PreLabel
 from tests.audit.gallery import NEEDLE, output
-from tests.audit.reviewing import Review, fields, reviewed, sampled
+from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
 
 NEEDS = [[0, 1, 5], [1, 1]]

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from audit.store import AuditStore
-from tests.audit.reviewing import CHROMIUM, CHROMIUM_OPTIONS, fields, sampled
+from tests.audit.web_review import CHROMIUM, CHROMIUM_OPTIONS, fields, sampled
 from tests.conftest import ROOT, Shop, started, stepdown
 
 if TYPE_CHECKING:
