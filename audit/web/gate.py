@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -108,6 +109,9 @@ class Gate:
             known = [desk for desk in self._desks if self._holds(desk, headers)]
             if len(known) == 1:
                 await answer.moved(known[0].path)
+            elif known:
+                own = ", ".join(f'<a href="{desk.path}">{escape(desk.reviewer)}</a>' for desk in known)
+                await answer.page(200, "Your queues", f"This browser reviews as {own}.")
             else:
                 await answer.page(401, "No token", _HOW)
             return
@@ -140,7 +144,11 @@ class Gate:
         return _same(desk.token, headers.cookies().get(desk.cookie, ""))
 
 
-_HOW = "Open the link that `stepdown audit serve` printed. A server that was started anew printed a new one."
+# A browser that comes from another site (a terminal in a page) keeps the new cookie to itself until the next click.
+_HOW = (
+    "Open the link that <code>stepdown audit serve</code> printed; a server that was started anew printed a new one. "
+    'If you have just opened it, <a href="/">go on</a>.'
+)
 
 
 def _same(token: str, given: str) -> bool:
@@ -206,7 +214,7 @@ class _Answer:
         await self._send(event)
 
     async def page(self, status: int, title: str, text: str) -> None:
-        """A page that needs nothing else; title and text are our own."""
+        """A page that needs nothing else; title and text (HTML) are our own."""
         body = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
             f'<meta name="viewport" content="width=device-width"><title>{title}</title><h1>{title}</h1><p>{text}</p>'

@@ -265,6 +265,19 @@ def test_a_form_on_another_sites_page_is_refused(ann: Window, review: Review) ->
     ann.errors.clear()  # the browser notes the refusal
 
 
+def test_a_link_that_is_opened_from_another_site_leads_to_the_queue(review: Review, browser: Browser) -> None:
+    window = Window(browser, "about:blank")
+    page = f'<a href="{review.link()}">the link</a>'
+    window.page.route("http://elsewhere.example/", lambda route: route.fulfill(body=page, content_type="text/html"))
+    window.page.goto("http://elsewhere.example/")
+    window.page.click("text=the link")
+    window.page.wait_for_url(f"{review.origin}/review/ann/**")
+    if window.page.locator("text=go on").count():  # the cookie is not sent along with another site's click
+        window.page.click("text=go on")
+    window.at(1)
+    window.context.close()
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Review]:
     with reviewed(sampled(Shop(tmp_path_factory.mktemp("hostile")), [[0, 1]], {"hostile": True})) as served:
