@@ -26,9 +26,7 @@ WORK_LEFT = 3
 @click.command("repeat")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--times", type=click.IntRange(1, 1000), default=3, show_default=True, help="Executions of each step.")
-@click.option(
-    "--steps", "most", type=click.IntRange(1), help="At most so many steps of each workload and label."
-)
+@click.option("--steps", "most", type=click.IntRange(1), help="At most so many steps of each workload and label.")
 @click.option("--workload", "workloads", multiple=True, help="Only this one.")
 @click.option("--config", type=click.Path(path_type=Path), help="Work under the `operation` part of this config.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from audit.corpus import audited, draw, labelled_steps, share_out
+from audit.corpus import audited, draw, share_out
 from audit.relabelled import AGAIN, CARRIED, GONE, carry, earlier_run
 from audit.sampling import Plan
 from audit.store import AuditStore
@@ -75,10 +76,8 @@ def command(
         rules = protocol.audit
         plan = Plan(rules.rate if rate is None else rate, rules.seed if seed is None else seed, minimum, strata)
         workloads = audited(protocol, include)
-        steps: Counter[str] = Counter()
-        for (workload, _), count in labelled_steps(ledger, protocol.pool.tiers).items():
-            steps[workload] += count if workload in workloads else 0
-        if not steps.total():
+        steps = {workload: count for workload, count in ledger.labelled_steps().items() if workload in workloads}
+        if not steps:
             raise BadInput(
                 f"no instance of {', '.join(workloads) or 'a workload that is audited'} is labelled yet", file=run
             )
@@ -92,7 +91,7 @@ def command(
         click.echo(printable(_carried_line(carried, earlier)))
 
 
-def _report(store: AuditStore, labelled: Counter[str], new: int) -> None:
+def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
     sampled = Counter(step.benchmark for step in store.steps())
     table = Table(title="sample", title_justify="left")
     table.add_column("workload", overflow="fold")
