@@ -1,4 +1,4 @@
-"""What is written for Label Studio is what its own SDK takes: checked in an environment of its own (`make labelstudio`).
+"""What is written for Label Studio is what its own SDK takes, in an environment of its own (`make labelstudio`).
 
 The SDK weighs half a gigabyte and pins numpy, so neither the suite's environment nor CI has it.
 """

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from audit.verdicts import LONGEST_NOTES, AuditVerdict, PreLabel
+from audit.verdicts import LONGEST_NOTES, AuditVerdict, Former, PreLabel
 from tests.audit.gallery import NEEDLE, output
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
@@ -178,6 +178,26 @@ def test_a_models_guess_is_shown_only_after_the_reviewer_has_answered(review: Re
     assert "a model had guessed <b>further-downgradeable</b>: the guess's reason" in answered
     undo(ann, page)
     assert "guess" not in ann.get("/review/ann/step?id=gallery/job-0/1").text
+
+
+def test_an_earlier_versions_verdict_is_shown_to_its_own_reviewer_after_the_answer(
+    review: Review, ann: httpx.Client
+) -> None:
+    step, when = f"gallery/{STEPS[0]}", "2026-01-01T00:00:00+00:00"
+    review.store.set_former(
+        step,
+        [
+            Former("ann", AuditVerdict.UNCERTAIN, "hers", when, "the prefix is another one"),
+            Former("bo", AuditVerdict.TIGHT, "his", when, "the prefix is another one"),
+        ],
+    )
+    page = ann.get("/")
+    assert "earlier version" not in page.text
+    say(ann, page, "tight")
+    answered = ann.get(f"/review/ann/step?id={step}").text
+    assert "In the earlier version you said <b>uncertain</b> (hers)" in answered
+    assert "the prefix is another one" in answered
+    assert "(his)" not in answered
 
 
 def test_the_page_names_no_model(ann: httpx.Client) -> None:
