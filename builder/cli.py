@@ -15,7 +15,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import audit, cache, diff, estimate, explain, relabel
+from builder.commands import audit, cache, diff, estimate, explain, publish, relabel, verify
 from builder.commands.stopping import INTERRUPTED, stopping
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
@@ -31,7 +31,7 @@ class _Command(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except Interrupted:
+        except (Interrupted, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except StepdownError as error:
             click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)
@@ -58,6 +58,7 @@ def main() -> None:
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
       stepdown audit sample runs/q                          steps for people to check
+      stepdown publish runs/q --out release                 a data set that others can load and check
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -200,6 +201,8 @@ main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
 main.add_command(audit.group)
+main.add_command(publish.command)
+main.add_command(verify.command)
 
 
 if __name__ == "__main__":
