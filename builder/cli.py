@@ -18,7 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import cache, diff, estimate, explain, relabel
+from builder.commands import cache, diff, estimate, explain, relabel, score
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
@@ -59,6 +59,8 @@ def main() -> None:
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
+      stepdown report runs/q --out report.html              what its labels look like, and what they would save
+      stepdown score DIR predictions.jsonl                  how well a router's tiers do against a release
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -222,6 +224,7 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(score.command)
 
 
 if __name__ == "__main__":
