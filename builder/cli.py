@@ -18,7 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import cache, diff, estimate, explain, relabel, score
+from builder.commands import cache, diff, estimate, explain, relabel, report, score
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
@@ -224,6 +224,7 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(report.command)
 main.add_command(score.command)
 
 
