@@ -53,9 +53,9 @@ class Lines:
 
 Chart = Stacked | Bars | Lines
 
-WIDTH = 5.6
-"""Inches at 72 to the inch: a narrow phone's width, so that text is readable there; wider pages scale it up."""
-SIZE = 9.0
+WIDTH = 4.6
+"""Inches at 72 to the inch: a phone's width, so that text is readable there; wider pages scale it up."""
+SIZE = 9.5
 LONGEST_NAME = 26
 _INK = "#000000"
 """Becomes the page's own text colour."""
@@ -140,6 +140,8 @@ def _stacked(chart: Stacked) -> Figure:
 
 
 def _bars(chart: Bars) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = _figure(0.6 + 0.28 * len(chart.labels))
     colours = [scale(chart.steps)[place] for place in chart.colours] if chart.colours else "#6fa8dc"
     places = range(len(chart.labels))
@@ -152,7 +154,7 @@ def _bars(chart: Bars) -> Figure:
     axes.set_xlim(0, most * 1.14)
     axes.set_xlabel(chart.unit)
     axes.tick_params(axis="y", length=0)
-    axes.locator_params(axis="x", nbins=5)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     return figure
 
 

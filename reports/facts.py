@@ -68,6 +68,10 @@ class Judged:
     """A judge model said `passed`, and the rules made it a failure by what it had observed."""
     split: int = 0
     """Members of the panel came to different verdicts."""
+    unusable: int = 0
+    """Reports that were refused and asked for again: a quote that is nowhere, a form that can not be read."""
+    rules: Counter[str] = field(default_factory=Counter)
+    """Answers by the rules that failed them; an answer may fail by several."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from builder.tables import Table
 from reports.charts import Stacked
 from reports.facts import Facts
 from reports.roles import Role
-from reports.section import Section, percent
+from reports.section import Section, counted, percent
 
 
 def _total(rows: Sequence[Sequence[int]], tiers: int) -> list[int]:
@@ -42,8 +42,8 @@ def _stacked(facts: Facts, groups: Mapping[str, Sequence[int]], what: str) -> St
 
 def labels(facts: Facts) -> Section:
     groups = dict(sorted(facts.labels.items()))
-    instances = sum(facts.instances.values())
-    lead = f"{facts.rows} labelled steps of {instances} instances: the cheapest tier that was accepted."
+    rows, instances = counted(facts.rows, "labelled step"), counted(sum(facts.instances.values()), "instance")
+    lead = f"{rows} of {instances}: the cheapest tier that was accepted."
     table = _tier_table("labels by workload and tier", "workload", facts, groups)
     return Section(
         "labels", "Labels", lead, (table,), (_stacked(facts, groups, "workload and tier"),) if groups else ()

@@ -48,7 +48,9 @@ def savings(facts: Facts) -> Section | None:
             ),
             _longest(facts, found.longest),
         ),
-        (Bars(tuple(bins), tuple(map(float, counts)), (), 0, "trajectories", "Trajectories by the share saved"),),
+        (Bars(tuple(bins), tuple(map(float, counts)), (), 0, "trajectories", "Trajectories by the share saved"),)
+        if len(every) > 1
+        else (),
     )
 
 
@@ -92,8 +94,8 @@ def case(facts: Facts) -> Section | None:
     return Section(
         "case",
         f"A case: {one.benchmark}/{one.instance_id}",
-        f"The longest trajectory whose labels are not all alike: {len(one.steps)} steps. Routing by label saves "
-        f"{100 * saved.share:.1f}% against the strong tier throughout, prompt caching included.",
+        f"The longest trajectory whose labels are not all alike: {len(one.steps)} steps. Against the strong tier "
+        f"throughout, prompt caching included, routing by label {_saves(saved.share)}.",
         (
             Table(
                 "the case, step by step",
@@ -136,6 +138,10 @@ def case(facts: Facts) -> Section | None:
         if len(one.steps) > 1
         else (),
     )
+
+
+def _saves(share: float) -> str:
+    return f"saves {100 * share:.1f}%" if share >= 0 else f"costs {-100 * share:.1f}% more"
 
 
 def _running(values: Sequence[float]) -> Iterator[float]:
@@ -184,6 +190,6 @@ def _by_purpose(paid: Mapping[tuple[str, str], tuple[int, float]]) -> tuple[Bars
     calls: dict[str, float] = {}
     for (purpose, _), (count, _usd) in sorted(paid.items()):
         calls[purpose] = calls.get(purpose, 0.0) + count
-    if not calls:
+    if len(calls) < 2:
         return ()
     return (Bars(tuple(calls), tuple(calls.values()), (), 0, "calls paid", "Calls paid by what they were made for"),)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from builder.tables import Table
 from reports.charts import Bars, Stacked
-from reports.facts import Facts, Found
-from reports.section import Section, percent
+from reports.facts import Facts, Found, Judged
+from reports.section import Section, counted, percent
 
 
 def locks(facts: Facts) -> Section | None:
@@ -43,17 +43,17 @@ def locks(facts: Facts) -> Section | None:
                     for lock in order
                 ),
                 words=2,
-                note=f"{audited} labels were lowered by the audit below the tier of their lock" if audited else "",
+                note=f"{counted(audited, 'label')} lowered by the audit below the tier of the lock" if audited else "",
             ),
         ),
         (
             Bars(
-                tuple(f"{lock[1]} ({facts.tiers[lock[0]]})" for lock in order),
+                tuple(lock[1] for lock in order),
                 tuple(float(counts[lock]) for lock in order),
                 tuple(lock[0] for lock in order),
                 len(facts.tiers),
                 "steps",
-                "Steps by the model that was locked in",
+                "Steps by the model that was locked in, coloured by its tier",
             ),
         ),
     )
@@ -76,9 +76,9 @@ def cascade(facts: Facts) -> Section | None:
     return Section(
         "cascade",
         "Single probing against the cascade",
-        "Of the labels below the strong tier, those that the tier's first model alone would have found. The others fell "
-        "to a later model of the cascade; without it they would stand higher. On last steps no later step can have "
-        "helped or harmed.",
+        "Of the labels below the strong tier, those that the tier's first model alone would have found. The others "
+        "fell to a later model of the cascade; without it they would stand higher. On last steps no later step can "
+        "have helped or harmed.",
         (
             Table(
                 "labels below the strong tier that the first model alone would have found",
@@ -124,7 +124,7 @@ def drops(facts: Facts) -> Section | None:
     if not rows:
         return None
     done = sum(facts.instances.values())
-    lead = f"{done} instances have rows; these have none. An instance is in the rows whole or not at all."
+    lead = f"{counted(done, 'instance')} in the rows; these are not. An instance is in the rows whole or not at all."
     return Section(
         "drops",
         "What was held back",
@@ -146,7 +146,7 @@ def judge(facts: Facts) -> Section | None:
         (
             Table(
                 "judged answers",
-                ("workload", "answers", "failed", "flips", "share", "splits"),
+                ("workload", "answers", "failed", "flips", "share", "splits", "unusable"),
                 tuple(
                     (
                         name,
@@ -155,12 +155,26 @@ def judge(facts: Facts) -> Section | None:
                         str(judged.flips),
                         percent(judged.flips, judged.answers),
                         str(judged.split),
+                        str(judged.unusable),
                     )
                     for name, judged in rows
                 ),
+                note="unusable: reports of a judge that were refused and asked for again",
             ),
+            *_rules(rows),
         ),
     )
+
+
+def _rules(rows: Sequence[tuple[str, Judged]]) -> Iterator[Table]:
+    rules = sorted({rule for _, judged in rows for rule in judged.rules})
+    if rules:
+        yield Table(
+            "answers by the rules that failed them",
+            ("rule", *(name for name, _ in rows)),
+            tuple((rule, *(str(judged.rules[rule]) for _, judged in rows)) for rule in rules),
+            note="an answer may fail by several rules",
+        )
 
 
 def audit(facts: Facts) -> Section | None:
@@ -193,7 +207,8 @@ def audit(facts: Facts) -> Section | None:
         return None
     lowered, reviewers = (sum(_count(found.get(name)) for found in audits) for name in ("lowered", "reviewers"))
     lead = (
-        f"{reviewers} reviewers looked at sampled steps: would one tier lower still do? {lowered} labels were lowered."
+        f"{counted(reviewers, 'reviewer')} asked of every sampled step whether one tier lower would still do; "
+        f"{counted(lowered, 'label')} lowered."
     )
     columns = ("workload", "steps", "sampled", "share", "downgradeable", "uncertain", "tight", "tight share")
     return Section("audit", "The audit", lead, (Table("human audit", columns, tuple(rows)),))

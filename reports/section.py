@@ -21,6 +21,15 @@ class Section:
     charts: tuple[Chart, ...] = ()
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "step"), counted(2000, "step")
+    ('1 step', '2,000 steps')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def percent(part: float, of: float) -> str:
     """A share in percent, `-` of nothing.
 
