@@ -6,11 +6,12 @@ the training groups and scored on the held-out ones, for every fold; the one cho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scoring.tally import COLUMNS, COMBINED, metrics
+from scoring.tally import COLUMNS, COMBINED, METRICS, metrics
 
 if TYPE_CHECKING:
     from numpy import float64, int64
@@ -65,13 +66,14 @@ class BestFixed:
 
     basis: str
     folds: tuple[Fold, ...]
-    chosen: Mapping[str, float]
-    hindsight: Mapping[str, float]
+    chosen: Mapping[str, float | None]
+    hindsight: Mapping[str, float | None]
+    """None where a fold has no such metric."""
 
     @property
     def difference(self) -> float:
         """Points of Combined by which choosing in hindsight flatters. Never negative."""
-        return self.hindsight["Combined"] - self.chosen["Combined"]
+        return (self.hindsight["Combined"] or 0.0) - (self.chosen["Combined"] or 0.0)
 
 
 def best_fixed(
@@ -103,7 +105,6 @@ def best_fixed(
     return BestFixed(basis, tuple(folds), *means)
 
 
-def _mean(found: NDArray[float64], weights: NDArray[float64]) -> dict[str, float]:
-    from scoring.tally import METRICS
-
-    return {name: float(value) for name, value in zip(METRICS, weights @ found / weights.sum(), strict=True)}
+def _mean(found: NDArray[float64], weights: NDArray[float64]) -> dict[str, float | None]:
+    means = (weights @ found / weights.sum()).tolist()
+    return {name: None if math.isnan(value) else value for name, value in zip(METRICS, means, strict=True)}

@@ -103,8 +103,8 @@ def command(
     for best in found.best_fixed:
         picks = ", ".join(dict.fromkeys(fold.chosen for fold in best.folds))
         out.print(
-            f"best fixed tier ({best.basis}): {picks}; Combined {best.chosen['Combined']:.2f}, chosen in hindsight "
-            f"{best.hindsight['Combined']:.2f}: {best.difference:+.2f} of flattery",
+            f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in hindsight "
+            f"{_percent(best.hindsight['Combined'])}: {best.difference:.2f} points of flattery",
             markup=False,
         )
     if not found.best_fixed:

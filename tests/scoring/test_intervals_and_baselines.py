@@ -118,3 +118,12 @@ def test_a_corpus_of_many_groups_uses_every_fold(tmp_path: Path) -> None:
     (best,) = scored(tmp_path, lives, resamples=0).best_fixed
     assert len(best.folds) == FOLDS
     assert best.difference == 0
+
+
+def test_a_corpus_where_nothing_could_be_saved_is_scored_without_those_variants(tmp_path: Path) -> None:
+    lives = [Life([HIGH], f"i{k}", group=f"g{k}") for k in range(30)]
+    found = scored(tmp_path, lives, resamples=50)
+    assert [found.overall.metrics[f"CostSave {variant}"].value for variant in "ABCDE"] == [None, None, None, 0, 0]
+    (best,) = found.best_fixed
+    assert best.chosen["CostSave A"] is None
+    assert best.chosen["Combined"] == 75

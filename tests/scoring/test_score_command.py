@@ -176,14 +176,14 @@ def test_a_folder_that_holds_no_rows_is_named(tmp_path: Path, labels: Path) -> N
     assert "neither a release nor a finished run" in stepdown("score", str(tmp_path / "empty"), str(labels)).err
 
 
-def test_a_tokenizer_of_ones_own_counts(bank: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_of_ones_own_counts(bank: Path, labels: Path) -> None:
     ours = json.loads(stepdown("score", str(bank), str(labels), "--json", "--tokenizer", "builtins:len").out)
     usual = json.loads(stepdown("score", str(bank), str(labels), "--json").out)
     assert ours["overall"]["metrics"]["RowPass"] == usual["overall"]["metrics"]["RowPass"]
     assert ours["overall"]["metrics"]["CostSave E"] != usual["overall"]["metrics"]["CostSave E"]
 
 
-def test_encodings_count_without_a_network(bank: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encodings_count_without_a_network(bank: Path, labels: Path) -> None:
     from scoring.tokenizers import tokenizer
 
     assert [tokenizer(name)("hello <|endoftext|>") > 2 for name in ("cl100k_base", "o200k_base")] == [True, True]
