@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scoring.baselines import BestFixed
 
-PATTERNS = ("exact", "one up", "further up", "jump to the strong tier", "below", "no prediction")
+PATTERNS = ("exact", "one up", "further up", "jump to top", "below", "none")
 """What became of a row whose label is below the strong tier. A jump to the strong tier is one also from just below."""
 
 
@@ -56,13 +56,13 @@ class Part:
 
 def _pattern(label: int, predicted: int, strong: int) -> str:
     if predicted > strong:
-        return "no prediction"
+        return "none"
     if predicted == label:
         return "exact"
     if predicted < label:
         return "below"
     if predicted == strong:
-        return "jump to the strong tier"
+        return "jump to top"
     return "one up" if predicted == label + 1 else "further up"
 
 

@@ -157,12 +157,12 @@ class _Tally:
             ([part for part in parts if part % FOLDS == fold], [part for part in parts if part % FOLDS != fold])
             for fold in range(FOLDS)
         ]
-        crossed = best_fixed(f"{FOLDS} folds of groups", fixed, folds, len(self.workloads))
+        crossed = best_fixed(f"{FOLDS} folds", fixed, folds, len(self.workloads))
         if crossed is not None and len(crossed.folds) > 1:
             yield crossed
         if {TRAIN, TEST} <= self._splits.keys():
             train, test = ([part for part in parts if part // FOLDS == self._splits[name]] for name in (TRAIN, TEST))
-            declared = best_fixed("split train, scored on test", fixed, [(test, train)], len(self.workloads))
+            declared = best_fixed("train to test", fixed, [(test, train)], len(self.workloads))
             if declared is not None:
                 yield declared
 

@@ -98,13 +98,13 @@ def command(
         click.echo(json.dumps(_json(found, settings_used), indent=1))
         return
     out = console.stdout()
-    for table in _tables(found, resamples):
+    for table in _tables(found, resamples, resample):
         print_table(out, table)
     for best in found.best_fixed:
         picks = ", ".join(dict.fromkeys(fold.chosen for fold in best.folds))
         out.print(
-            f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in hindsight "
-            f"{_percent(best.hindsight['Combined'])}: {best.difference:.2f} points of flattery",
+            f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in "
+            f"hindsight {_percent(best.hindsight['Combined'])}: {best.difference:.2f} points of flattery",
             markup=False,
         )
     if not found.best_fixed:
@@ -114,29 +114,29 @@ def command(
         out.print(str(outcomes), markup=False)
 
 
-def _tables(found: Score, resamples: int) -> Iterator[Table]:
+def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:
     parts = (*found.workloads, found.overall)
+    names = (*HEADLINE, "Combined")
     yield Table(
         "score (percent)",
-        ("workload", "rows", "trajectories", "failed", *HEADLINE.values(), "Combined"),
-        tuple(
-            (
-                part.name,
-                str(part.rows),
-                str(part.trajectories),
-                str(part.failed_trajectories),
-                *(_with_interval(part.metrics[name]) for name in (*HEADLINE, "Combined")),
-            )
-            for part in parts
-        ),
-        note=f"in brackets: 95% intervals, {resamples} resamples of {found.overall.units} units" if resamples else "",
+        ("workload", "rows", *HEADLINE.values(), "Combined"),
+        tuple((part.name, str(part.rows), *(_percent(part.metrics[name].value) for name in names)) for part in parts),
     )
+    if resamples:
+        yield Table(
+            "95% intervals",
+            ("workload", *HEADLINE.values(), "Combined"),
+            tuple((part.name, *(_interval(part.metrics[name]) for name in names)) for part in parts),
+            note=f"{resamples} resamples of {found.overall.units} {units}",
+        )
     variants = [name for name in found.overall.metrics if name.startswith("CostSave")]
     yield Table(
         "CostSave by accounting variant (percent)",
         ("workload", *(name.removeprefix("CostSave ") for name in variants)),
         tuple((part.name, *(_percent(part.metrics[name].value) for name in variants)) for part in parts),
-        note="E is the score's; docs and `pydoc scoring.tally` define the others; -: nothing to save",
+        note="E is the score's own: of what the strong tier costs, by whole trajectories. D: by single steps. C: by "
+        "single steps, of rows labelled below the strong tier. A: of what these rows' labels would save, failures left "
+        "out. B: of what all labels would save, by whole trajectories. -: nothing to save",
     )
     yield Table(
         "rows by label (down) and predicted tier (across)",
@@ -145,25 +145,29 @@ def _tables(found: Score, resamples: int) -> Iterator[Table]:
     )
     yield Table(
         f"errors on rows labelled below {found.tiers[-1]}",
-        ("workload", *found.overall.patterns, f"labelled {found.tiers[-1]}", "of them found"),
+        ("workload", *found.overall.patterns),
+        tuple((part.name, *map(str, part.patterns.values())) for part in parts),
+    )
+    yield Table(
+        f"trajectories, and rows labelled {found.tiers[-1]}",
+        ("workload", "trajectories", "failed", f"{found.tiers[-1]} rows", "found"),
         tuple(
-            (part.name, *map(str, part.patterns.values()), str(part.strong_rows), str(part.strong_found))
+            (part.name, *map(str, (part.trajectories, part.failed_trajectories, part.strong_rows, part.strong_found)))
             for part in parts
         ),
     )
-    names = (*HEADLINE, "Combined")
     yield Table(
         "without a router (percent)",
         ("baseline", *HEADLINE.values(), "Combined"),
         (
             *((name, *(_percent(each[metric]) for metric in names)) for name, each in found.baselines.items()),
             *(
-                (f"best fixed tier, {how}: {best.basis}", *(_percent(each[metric]) for metric in names))
+                (f"best fixed, {best.basis}{how}", *(_percent(each[metric]) for metric in names))
                 for best in found.best_fixed
-                for how, each in (("chosen on training groups", best.chosen), ("in hindsight", best.hindsight))
+                for how, each in (("", best.chosen), (" (hindsight)", best.hindsight))
             ),
         ),
-        note="fixed tiers and chance are scored on all rows, the best fixed tier on rows held out from its choice",
+        note="the best fixed tier is chosen on training groups and scored on the others; fixed tiers and chance on all",
     )
 
 
@@ -171,10 +175,8 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _with_interval(metric: Metric) -> str:
-    if metric.low is None or metric.high is None:
-        return _percent(metric.value)
-    return f"{_percent(metric.value)} [{metric.low:.1f}, {metric.high:.1f}]"
+def _interval(metric: Metric) -> str:
+    return "-" if metric.low is None or metric.high is None else f"{metric.low:.1f}..{metric.high:.1f}"
 
 
 def _json(found: Score, settings: dict[str, Any]) -> dict[str, Any]:

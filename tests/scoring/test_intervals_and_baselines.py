@@ -109,7 +109,7 @@ def test_rows_of_a_group_are_never_on_both_sides(tmp_path: Path) -> None:
 def test_declared_splits_are_used_as_declared(tmp_path: Path) -> None:
     lives = [Life([LOW], f"i{k}", group=f"g{k}", split="train") for k in range(30)]
     lives += [Life([HIGH], f"j{k}", group=f"h{k}", split="test") for k in range(10)]
-    declared = next(one for one in scored(tmp_path, lives, resamples=0).best_fixed if "split" in one.basis)
+    declared = next(one for one in scored(tmp_path, lives, resamples=0).best_fixed if "test" in one.basis)
     assert [(fold.rows, fold.chosen, fold.hindsight) for fold in declared.folds] == [(10, "low", "high")]
 
 
