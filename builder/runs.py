@@ -36,6 +36,8 @@ class Origin:
     """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
     departed: tuple[str, ...]
     """Models that were strong in an earlier version and are no more; imported seeds may still be theirs."""
+    folder: str | None = None
+    """Where the other run lay when this one was begun, relative to this run's folder."""
 
 
 class RunFolder:
@@ -56,7 +58,9 @@ class RunFolder:
 
 def origin_of(ledger: Ledger) -> Origin | None:
     record = ledger.meta("origin")
-    return Origin(record["run"], record["cache"], tuple(record["departed"])) if record else None
+    if not record:
+        return None
+    return Origin(record["run"], record["cache"], tuple(record["departed"]), record.get("folder"))
 
 
 def cache_of(path: Path, ledger: Ledger) -> Path:

@@ -139,6 +139,15 @@ class Manifest(Strict):
     format: int = Field(1, ge=1, le=1)
     """Of this layout."""
     name: str = Field(min_length=1)
+    version: str = Field(min_length=1)
+    published: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
+    """The day."""
+    creator: str
+    """Who answers for it; may be empty."""
+    url: str
+    """Where it is to be had; may be empty."""
+    license: str = Field(min_length=1)
+    """Of the labels, by its SPDX name. `licenses` has those of the texts."""
     tiers: tuple[TierName, ...] = Field(min_length=2)
     """Cheapest first; the last is the strong one."""
     rows: int = Field(ge=0)
@@ -148,8 +157,10 @@ class Manifest(Strict):
     """Rows by benchmark and tier name."""
     holdout: Holdout
     splits: dict[str, Split]
+    partial: bool = False
+    """Whether a run had instances left to do: they were left out, and the release is not all of its run."""
     left_out: dict[str, dict[str, int]]
-    """Instances that the runs have and the release has not, by benchmark and reason."""
+    """Instances that the runs began with and the release has not, by benchmark and reason."""
     allowed_names: dict[str, int]
     """Names of pool models that were let through, each with the rows that hold it."""
     allowed_paths: tuple[str, ...]
@@ -200,11 +211,7 @@ def parsed(line: bytes, path: Path, number: int) -> Any:
 def parsed_json(data: bytes, path: Path, number: int | None = None) -> Any:
     """The JSON value of some bytes. A key given twice, NaN, Infinity and huge numbers are not JSON here."""
     try:
-        return json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-        )
+        return _DECODER.decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path, line=number) from None
     except RecursionError:
@@ -226,6 +233,9 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
 def row_of(data: Any, path: Path, number: int) -> Row:
     """A row from its JSON value: just the fields of the format, each of its type. Raises BadInput, naming the field."""
     if not isinstance(data, dict):
@@ -234,6 +244,9 @@ def row_of(data: Any, path: Path, number: int) -> Row:
         if type(data.get(name)) is not kind:
             problem = f"must be {_WORDS[kind]}" if name in data else "is missing"
             raise BadInput(problem, file=path, line=number, field=name)
+    for name in ("step_index", "total_steps", "target_tier_id"):
+        if not -(1 << 31) <= data[name] < 1 << 31:
+            raise BadInput("too large a number", file=path, line=number, field=name)
     tools = data.get("tools")
     if "tools" in data and (type(tools) is not list or not tools):
         raise BadInput("must be a list of definitions, or not there", file=path, line=number, field="tools")

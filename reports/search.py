@@ -113,10 +113,6 @@ def drops(facts: Facts) -> Section | None:
         for workload, reasons in sorted(_mapping(facts.bank.manifest.get(key)).items()):
             for reason, count in sorted(_mapping(reasons).items(), key=lambda item: (-_count(item[1]), item[0])):
                 rows.append((str(workload), word, str(reason), str(_count(count))))
-    for run in _released_runs(facts):
-        for workload, reasons in sorted(_mapping(run.get("dropped")).items()):
-            for reason, count in sorted(_mapping(reasons).items()):
-                rows.append((str(workload), "dropped", str(reason), str(_count(count))))
     held = _mapping(_mapping(facts.bank.manifest.get("audit")).get("held_back"))
     rows += [("", "held back by the audit", str(reason), str(_count(count))) for reason, count in sorted(held.items())]
     if unfinished := _count(facts.bank.manifest.get("unfinished")):

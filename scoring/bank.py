@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from audit.revisions import current_files
 from builder.errors import BadInput
+from builder.runs import is_run
 from builder.validation import validated
 from releases.layout import MANIFEST, ROWS, TierName, read_document
 
@@ -29,10 +31,15 @@ class Bank:
 
 
 def open_bank(folder: Path) -> Bank:
-    """The rows of a release or of a run. Raises BadInput: no such folder, no manifest, or one without tiers."""
-    path = folder / MANIFEST
+    """The rows of a release or of a run, as its reviewers left them where an audit's revision stands.
+
+    Raises BadInput: no such folder, no manifest, or one without tiers.
+    """
     if not folder.is_dir():
         raise BadInput("no such folder", file=folder)
+    if is_run(folder):
+        folder = current_files(folder)
+    path = folder / MANIFEST
     if not path.is_file():
         raise BadInput(f"neither a release nor a finished run: there is no {MANIFEST}", file=folder)
     manifest = read_document(path)

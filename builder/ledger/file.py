@@ -161,6 +161,14 @@ class Ledger(Database):
                 (Verdict.TECHNICAL.value, opened, *fresh, *fresh),
             )
 
+    def forget_technical(self, purpose: Purpose) -> None:
+        """What came to no verdict for technical reasons, of executions for a purpose, will be executed anew."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE purpose = ? AND verdict = ? AND superseded = 0",
+                (purpose.value, Verdict.TECHNICAL.value),
+            )
+
     def drop_blocked(self) -> int:
         """Give up on blocked instances. How many."""
         with self._transaction() as db:

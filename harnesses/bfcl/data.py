@@ -12,6 +12,7 @@ from pydantic import Field, PlainValidator
 from builder.errors import BadInput
 from builder.records import Instance
 from builder.validation import Strict, validated
+from harnesses.bfcl.families import all_families, answers_file, api_family, functions_of, tasks_file
 from harnesses.bfcl.upstream import backend, package_folder
 
 BENCHMARK = "bfcl"
@@ -70,7 +71,7 @@ def select(source: Mapping[str, Any]) -> Iterator[Instance]:
 
 def _ids(category: str, wanted: int | str | tuple[str, ...]) -> frozenset[str]:
     """The ids selected from a category. Raises BadInput for one that is not there, or a count that is too high."""
-    there = [entry["id"] for entry in _lines(f"BFCL_v4_{category}.json")]
+    there = [entry["id"] for entry in _lines(tasks_file(category))]
     if wanted == "all":
         return frozenset(there)
     if isinstance(wanted, int):
@@ -87,13 +88,22 @@ def _instances(category: str, ids: frozenset[str]) -> Iterator[Instance]:
     """The selected instances. A task holds `category`, BFCL's `entry`, and `accepted`, the accepted answers or None."""
     accepted: dict[str, Any] = {}
     if category not in RELEVANCE:
-        for answer in _lines(f"possible_answer/BFCL_v4_{category}.json"):
+        for answer in _lines(answers_file(category)):
             if answer["id"] in ids:
                 accepted[answer["id"]] = answer["ground_truth"]
-    for entry in _lines(f"BFCL_v4_{category}.json"):
+    for entry in _lines(tasks_file(category)):
         if entry["id"] in ids:
             task = {"category": category, "entry": entry, "accepted": accepted.get(entry["id"])}
-            yield Instance(BENCHMARK, entry["id"], task)
+            yield Instance(BENCHMARK, entry["id"], task, group=group_of(task))
+
+
+def group_of(task: Mapping[str, Any]) -> str:
+    """The function family of a task; of a multi-turn one, its set of APIs."""
+    if task["category"] in MULTI_TURN:
+        return api_family(task["entry"])
+    known = all_families(_lines, SINGLE_TURN, RELEVANCE)
+    functions = functions_of(task["entry"], task["accepted"])
+    return known[functions[0]] if functions else ""
 
 
 def _lines(name: str) -> Iterator[dict[str, Any]]:
