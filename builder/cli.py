@@ -58,9 +58,9 @@ def main() -> None:
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
       stepdown report runs/q --out report.html              what its labels look like, and what they would save
-      stepdown score DIR predictions.jsonl                  how well a router's tiers do against a release
       stepdown audit sample runs/q                          steps for people to check
       stepdown publish runs/q --out release                 a data set that others can load and check
+      stepdown score release predictions.jsonl              how well a router's tiers do against a release
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
