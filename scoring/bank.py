@@ -36,7 +36,7 @@ def open_bank(folder: Path) -> Bank:
     Raises BadInput: no such folder, no manifest, or one without tiers.
     """
     if not folder.is_dir():
-        raise BadInput("no such folder", file=folder)
+        raise BadInput("not a folder" if folder.exists() else "no such folder", file=folder)
     if is_run(folder):
         folder = current_files(folder)
     path = folder / MANIFEST

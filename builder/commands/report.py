@@ -43,6 +43,8 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     which models the locks fell to, what the cascade found that its first model alone would not, what the build cost,
     and what judge and audit changed. The page is one file: it asks for nothing else and runs no script.
     """
+    if not tables_only and not as_json:
+        _refuse_to_overwrite(out)
     require("numpy", *(() if tables_only or as_json else ("jinja2", "matplotlib")))
     from reports.gather import gather
     from reports.page import page
@@ -75,3 +77,11 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     finally:
         draft.unlink(missing_ok=True)
     terminal.print(str(out), markup=False)
+
+
+def _refuse_to_overwrite(out: Path) -> None:
+    """A page replaces an earlier page, never a file of a run or a release."""
+    if not out.parent.is_dir():
+        raise BadInput("its folder is not there", file=out, field="--out")
+    if out.exists() and out.suffix not in {".html", ".htm"}:
+        raise BadInput("is there already and is no .html file", file=out, field="--out")

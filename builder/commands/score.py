@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from builder import console
+from builder.errors import BadInput
 from builder.tables import Table, print_table
 from scoring.bank import open_bank
 from scoring.needs import require
@@ -82,6 +83,8 @@ def command(
     the best fixed tier chosen on training groups only, with what choosing it in hindsight would have flattered.
     """
     require("numpy")
+    if outcomes is not None:
+        _refuse_to_overwrite(outcomes, folder, predictions)
     bank = open_bank(folder)
     rates = read_rates([tier.name for tier in bank.tiers], card)
     settings = Settings(rates, tokenizer(tokens), split, resamples, resample == "groups", seed)
@@ -169,6 +172,15 @@ def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:
         ),
         note="the best fixed tier is chosen on training groups and scored on the others; fixed tiers and chance on all",
     )
+
+
+def _refuse_to_overwrite(outcomes: Path, folder: Path, predictions: Path) -> None:
+    """Outcomes replace earlier outcomes, never what they were made from."""
+    if not outcomes.parent.is_dir():
+        raise BadInput("its folder is not there", file=outcomes, field="--rows")
+    place = outcomes.resolve()
+    if outcomes.exists() and (place == predictions.resolve() or place.is_relative_to(folder.resolve())):
+        raise BadInput("is one of the files that the score is made from", file=outcomes, field="--rows")
 
 
 def _percent(value: float | None) -> str:

@@ -180,3 +180,13 @@ def test_json_and_page_speak_of_the_same_tables(tmp_path: Path) -> None:
     sections = json.loads(stepdown("report", str(bank), "--json").out)["sections"]
     titles = [table["title"] for tables in sections.values() for table in tables]
     assert sorted(re.findall(r"<h3[^>]*>([^<]*)</h3>", page)) == sorted(titles)
+
+
+def test_a_page_never_replaces_a_file_of_another_kind(tmp_path: Path) -> None:
+    bank = write_bank(tmp_path / "bank", [Life([0])])
+    rows = bank / "question_bank.jsonl"
+    before = rows.read_bytes()
+    assert "is no .html file" in stepdown("report", str(bank), "--out", str(rows)).err
+    assert rows.read_bytes() == before
+    written(bank, tmp_path / "report.html")
+    written(bank, tmp_path / "report.html")

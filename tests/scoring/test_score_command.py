@@ -203,3 +203,16 @@ def test_a_tokenizer_that_is_none_is_named(bank: Path, labels: Path, name: str, 
     result = stepdown("score", str(bank), str(labels), "--tokenizer", name)
     assert result.code == 2
     assert message in result.err
+
+
+def test_outcomes_never_replace_what_they_are_made_from(bank: Path, labels: Path, tmp_path: Path) -> None:
+    rows = bank / "question_bank.jsonl"
+    for target in (rows, labels):
+        before = target.read_bytes()
+        refused = stepdown("score", str(bank), str(labels), "--rows", str(target))
+        assert refused.code == 2
+        assert "--rows: is one of the files that the score is made from" in refused.err
+        assert target.read_bytes() == before
+    assert (
+        "its folder is not there" in stepdown("score", str(bank), str(labels), "--rows", str(tmp_path / "a" / "b")).err
+    )
