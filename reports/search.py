@@ -120,7 +120,7 @@ def drops(facts: Facts) -> Section | None:
     if not rows:
         return None
     done = sum(facts.instances.values())
-    lead = f"{counted(done, 'instance')} in the rows; these are not. An instance is in the rows whole or not at all."
+    lead = f"Beside the {counted(done, 'instance')} in the rows. An instance is in them whole or not at all."
     return Section(
         "drops",
         "What was held back",

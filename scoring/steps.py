@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from builder.errors import BadInput
 from builder.records import Message, Tool, exact_json
 from builder.tokens import USUAL_ANSWER
-from releases.layout import LONGEST_LINE
+from releases.layout import json_lines
 from scoring.bank import Bank
 from scoring.tokenizers import Tokenizer
 
@@ -138,26 +137,14 @@ class _Counter:
 
 
 def _rows(bank: Bank) -> Iterator[tuple[int, _Row]]:
-    path = bank.rows
+    """The rows with their line numbers. Those of a run have neither group nor split."""
     index = {tier.name: place for place, tier in enumerate(bank.tiers)}
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise BadInput(f"the line is longer than {LONGEST_LINE} bytes", file=path, line=number)
-                yield number, _row(line, index, bank, number)
-    except OSError as error:
-        raise BadInput(error.strerror or str(error), file=path) from None
+    for number, data in json_lines(bank.rows):
+        yield number, _row(data, index, bank, number)
 
 
-def _row(line: bytes, index: dict[str, int], bank: Bank, number: int) -> _Row:
+def _row(data: Any, index: Mapping[str, int], bank: Bank, number: int) -> _Row:
     path = bank.rows
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path, line=number) from None
     if type(data) is not dict:
         raise BadInput("a row must be an object", file=path, line=number)
 

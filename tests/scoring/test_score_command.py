@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,6 +182,15 @@ def test_a_tokenizer_of_ones_own_counts(bank: Path, labels: Path) -> None:
     usual = json.loads(stepdown("score", str(bank), str(labels), "--json").out)
     assert ours["overall"]["metrics"]["RowPass"] == usual["overall"]["metrics"]["RowPass"]
     assert ours["overall"]["metrics"]["CostSave E"] != usual["overall"]["metrics"]["CostSave E"]
+
+
+def test_a_tokenizer_may_lie_in_the_folder_one_works_in(
+    bank: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_counter.py").write_text("def count(text: str) -> int:\n    return 2 * len(text)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    assert stepdown("score", str(bank), str(labels), "--tokenizer", "own_counter:count").code == 0
 
 
 def test_encodings_count_without_a_network(bank: Path, labels: Path) -> None:
