@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,8 @@ WIDTH = 4.6
 """Inches at 72 to the inch: a phone's width, so that text is readable there; wider pages scale it up."""
 SIZE = 9.5
 LONGEST_NAME = 26
+_NO_XML = re.compile("[\ufffe\uffff]")
+"""What XML can not hold, of what is printable."""
 _INK = "#000000"
 """Becomes the page's own text colour."""
 _ON_BAR = "#101010"
@@ -81,7 +84,9 @@ def svg(chart: Chart, name: str) -> str:
         "xtick.color": _INK,
         "ytick.color": _INK,
     }
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # Text stays text: the browser's fonts draw it, whatever the one that it is measured with lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
         figure = _drawn(chart)
         out = io.StringIO()
         figure.savefig(
@@ -111,7 +116,7 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
 
 def _name(text: str) -> str:
-    return printable(text, longest=LONGEST_NAME)
+    return _NO_XML.sub("\ufffd", printable(text, longest=LONGEST_NAME))
 
 
 def _stacked(chart: Stacked) -> Figure:

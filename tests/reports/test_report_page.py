@@ -24,6 +24,8 @@ HOSTILE = (
     "javascript:alert(1)",
     "a" * 180,
     "‮gnp.exe",
+    "\x00\uffff\ufffe\ud800\x1b[31m",
+    "名前 имя 😀",
 )
 
 
@@ -42,6 +44,7 @@ def hostile_bank(folder: Path) -> Path:
 def written(bank: Path, out: Path) -> str:
     result = stepdown("report", str(bank), "--out", str(out))
     assert result.code == 0, result.err
+    assert result.err == ""
     assert result.out.splitlines()[-1] == str(out)
     return out.read_text(encoding="utf-8")
 
