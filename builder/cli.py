@@ -31,7 +31,7 @@ class _Command(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except Interrupted:
+        except (Interrupted, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except StepdownError as error:
             click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)

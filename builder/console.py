@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -93,6 +94,19 @@ def name_foreign_code(protocol: Protocol) -> None:
     for workload in protocol.workloads:
         if workload.harness not in BUILT_IN:
             click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
+
+
+def row_ticker() -> Callable[[int], None]:
+    """Says on standard error now and then how many rows have been looked at."""
+    last = time.monotonic()
+
+    def tell(rows: int) -> None:
+        nonlocal last
+        if rows % 256 == 0 and time.monotonic() - last >= PLAIN_INTERVAL:
+            last = time.monotonic()
+            click.echo(f"{rows} rows", err=True)
+
+    return tell
 
 
 @contextmanager

@@ -36,6 +36,7 @@ def run_problems(run: RunManifest) -> Iterator[Finding]:
     """What keeps a run out of a release: sources that are not pinned, audit verdicts that are not settled."""
     yield from _pinned(run)
     yield from _digests(run)
+    yield from _seeds(run)
     yield from _audit(run)
 
 
@@ -97,6 +98,30 @@ def _digests(run: RunManifest) -> Iterator[Finding]:
         yield "pool.digest", "not that of the protocol's pool"
     if isinstance(pool, dict) and run.pool.get("version") != pool.get("version"):
         yield "pool.version", "not that of the protocol's pool"
+
+
+def _seeds(run: RunManifest) -> Iterator[Finding]:
+    """Each instance has one seed, which passed and which a strong model made: a run keeps no other."""
+    models = run.seeds.get("models")
+    strong = _strong(run.pool)
+    for benchmark, count in run.instances.items():
+        made = models.get(benchmark) if isinstance(models, dict) else None
+        if not isinstance(made, dict) or not all(type(number) is int for number in made.values()):
+            if count:
+                yield f"seeds.models.{benchmark}", "is missing: nothing says who made the seeds"
+            continue
+        if sum(made.values()) != count:
+            yield f"seeds.models.{benchmark}", f"{sum(made.values())} seeds of {count} instances"
+        for model in made:
+            if model not in strong:
+                yield f"seeds.models.{benchmark}", f"{model!r} is no model of the strong tier"
+
+
+def _strong(pool: Any) -> list[Any]:
+    tiers = pool.get("tiers") if isinstance(pool, dict) else None
+    last = tiers[-1] if isinstance(tiers, list) and tiers else None
+    models = last.get("models") if isinstance(last, dict) else None
+    return models if isinstance(models, list) else []
 
 
 def _audit(run: RunManifest) -> Iterator[Finding]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from builder.errors import BadInput
 from builder.text import printable
 
 MOST_SHOWN = 100
+Tell = Callable[[int], None]
+"""Hears how many rows have been looked at."""
+
+
+def silent(rows: int) -> None:
+    """Tells nobody."""
 
 
 @dataclass(frozen=True, slots=True)

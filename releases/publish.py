@@ -39,7 +39,7 @@ from releases.layout import (
 from releases.licenses import license_of, notes
 from releases.manifestchecks import BY_PUBLISHER, left_out_of, manifest_problems, split_counts, tiers_of
 from releases.parquet import SHARD_BYTES, Shards
-from releases.problems import Problems
+from releases.problems import Problems, Tell, silent
 from releases.rowchecks import Counts, RowChecks
 from releases.sources import Source, Step, portable, released_line, source_of, steps
 from releases.texts import Watch, names_of
@@ -73,8 +73,8 @@ class Settings:
     shard_bytes: int = SHARD_BYTES
 
 
-def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
-    """Publish the runs into the folder `out`, which must not be there or be empty.
+def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = silent) -> Manifest:
+    """Publish the runs into the folder `out`, which must not be there or be empty. `tell` hears of each row.
 
     Raises Refused with all that is wrong, and BadInput where an argument is.
     """
@@ -86,7 +86,7 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings) -> Manifest:
     if problems:
         raise Refused(problems)
     with _draft(out) as draft:
-        manifest = _written(draft, sources, settings, problems)
+        manifest = _written(draft, sources, settings, problems, tell)
         if problems:
             raise Refused(problems)
         _sync(draft)
@@ -151,7 +151,7 @@ def _sync(draft: Path) -> None:
             os.close(handle)
 
 
-def _written(draft: Path, sources: Sequence[Source], settings: Settings, problems: Problems) -> Manifest:
+def _written(draft: Path, sources: Sequence[Source], settings: Settings, problems: Problems, tell: Tell) -> Manifest:
     watch = Watch(
         names_of(source.manifest for source in sources),
         settings.allowed_names,
@@ -162,7 +162,7 @@ def _written(draft: Path, sources: Sequence[Source], settings: Settings, problem
     ids = {tier.name: tier.id for tier in tiers}
     left = _LeftOut(settings.without)
     with RowChecks(ids, settings.holdout, watch, problems, ordered=False) as checks:
-        files = _data(draft, sources, settings, checks, left, problems)
+        files = _data(draft, sources, settings, checks, left, problems, tell)
         counts = checks.counts
     for unknown in sorted(left.unknown):
         problems.add("--without", "no run has this instance", field=unknown)
@@ -235,6 +235,7 @@ def _data(
     checks: RowChecks,
     left: _LeftOut,
     problems: Problems,
+    tell: Tell,
 ) -> dict[str, ReleasedFile]:
     """Write rows and shards; once something is wrong, only go on looking for more of it."""
     with (
@@ -249,6 +250,7 @@ def _data(
                 if step in left:
                     continue
                 checks.check(step.row, step.number)
+                tell(checks.counts.rows)
                 if not problems:
                     bank.add(step)
                     shards[step.row.split].add(step.row)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from releases.layout import LONGEST_LINE, Holdout, Row, RunManifest, parsed, rea
 from releases.manifestchecks import run_problems, tiers_of
 from releases.problems import Problems
 from releases.splits import split_of
+from releases.texts import without_paths
 
 LOWERED = "audit"
 """The basis of a label that a reviewer lowered."""
@@ -204,9 +206,19 @@ def portable(manifest: RunManifest) -> RunManifest:
     pool = data["protocol"].get("pool")
     for place, part in [*parts, ("pool", pool)]:
         _shorten(part, place, shortened)
+    for name in ("dropped", "blocked"):
+        data[name] = {benchmark: _told(reasons) for benchmark, reasons in data[name].items()}
     if shortened:
         data["shortened"] = sorted(shortened)
     return RunManifest(**data)
+
+
+def _told(reasons: dict[str, int]) -> dict[str, int]:
+    """Reasons may quote an error, and that a path."""
+    found: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        found[without_paths(reason)] += count
+    return dict(found)
 
 
 def _shorten(value: Any, place: str, shortened: list[str]) -> None:

@@ -93,6 +93,15 @@ def machine_path(text: str) -> str | None:
     return found[0] if found else None
 
 
+def without_paths(text: str) -> str:
+    """The text with the paths of a machine left out, for reasons that quote an error.
+
+    >>> without_paths("no such file: /tmp/run/x.json, tried twice")
+    'no such file: (a path), tried twice'
+    """
+    return _MACHINE.sub("(a path)", text)
+
+
 def home_folder(text: str, allowed: Collection[str] = ()) -> str | None:
     """The first home folder of a person in a text.
 

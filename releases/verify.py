@@ -32,7 +32,7 @@ from releases.layout import (
 )
 from releases.manifestchecks import count_problems, manifest_problems
 from releases.parquet import SHARD_NAME, difference, records
-from releases.problems import Problems
+from releases.problems import Problems, Tell, silent
 from releases.rowchecks import Counts, RowChecks
 from releases.texts import Watch, names_of
 
@@ -46,8 +46,8 @@ class Verified:
     manifest: Manifest | None = None
 
 
-def verify(release: Path) -> Verified:
-    """Look at all of a release. Raises BadInput only where there is no folder to look at."""
+def verify(release: Path, tell: Tell = silent) -> Verified:
+    """Look at all of a release; `tell` hears of each row. Raises BadInput only where there is no folder to look at."""
     try:
         there = dict(found_in(release))
     except (OSError, ValueError) as error:
@@ -64,7 +64,7 @@ def verify(release: Path) -> Verified:
     result.manifest = manifest = _manifest(release, plain, problems)
     if manifest is None:
         return result
-    digests = _rows(release, manifest, plain, result)
+    digests = _rows(release, manifest, plain, result, tell)
     digests |= _documents(release, manifest, plain, problems)
     _files(release, manifest, plain, digests, problems)
     return result
@@ -113,7 +113,7 @@ def _plain_file(path: Path) -> Any:
     return file
 
 
-def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified) -> dict[str, str]:
+def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified, tell: Tell) -> dict[str, str]:
     """All rows, and the Parquet records beside them. Returns the digest of the rows' file."""
     if ROWS not in plain:
         return {}
@@ -126,6 +126,7 @@ def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified) 
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
             number += 1
+            tell(number)
             found.update(line)
             try:
                 row = row_of(parsed(line, path, number), path, number)

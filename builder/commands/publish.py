@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from builder import console
 from builder.errors import BadInput
 from builder.text import printable
 from releases.layout import Holdout
@@ -94,7 +95,7 @@ def command(
         partial=partial,
     )
     try:
-        manifest = publish(runs, out, settings)
+        manifest = publish(runs, out, settings, console.row_ticker())
     except Refused as error:
         for problem in error.problems:
             click.echo(str(problem))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from builder import console
 from releases.verify import verify
 
 
@@ -21,7 +22,7 @@ def command(release: Path, as_json: bool) -> None:
     Rows, splits, counts, digests, Parquet against JSON, card, Croissant file, names, keys, paths. A problem a line, as
     file:row: field: problem; the first 100 of them, and how many there are. Exit code 2 where there is any.
     """
-    found = verify(release)
+    found = verify(release, console.row_ticker())
     problems = found.problems
     if as_json:
         shown = [asdict(problem) for problem in problems]

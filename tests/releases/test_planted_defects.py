@@ -101,6 +101,11 @@ def audited(**changed: Any) -> Plant:
     return plant
 
 
+def one_more(run: dict[str, Any]) -> None:
+    run["instances"]["office"] += 1
+    run["seeds"]["models"]["office"]["m3-alpha"] += 1
+
+
 DEFECTS = [
     in_rows("a row given twice", lambda rows: rows.insert(1, dict(rows[0])), "given before", "id"),
     in_rows("an instance given twice", lambda rows: rows.extend(map(dict, rows[:3])), "given before", "id", None),
@@ -196,10 +201,22 @@ DEFECTS = [
     in_manifest(
         "another protocol", lambda run: run["protocol"]["rules"].update(cascade=1), "not that of", "protocol_digest"
     ),
+    in_manifest(
+        "an instance without seed",
+        lambda run: run["seeds"]["models"]["office"].update({"m3-alpha": 9}),
+        "9 seeds of 10 instances",
+        "seeds.models.office",
+    ),
+    in_manifest(
+        "a seed of a cheap model",
+        lambda run: run["seeds"]["models"].update(office={"m0-alpha": 10}),
+        "no model of the strong tier",
+        "seeds.models.office",
+    ),
     in_manifest("another pool", lambda run: run["pool"].update(digest="0" * 64), "not that of", "pool.digest"),
     in_manifest("a pool without version", lambda run: run["pool"].update(version=""), "is missing", "pool.version"),
     in_manifest("other labels", lambda run: run["labels"]["office"].update(low=99), "not those of the runs", "labels"),
-    in_manifest("other instances", lambda run: run["instances"].update(office=11), "the runs have 11", "instances"),
+    in_manifest("other instances", one_more, "the runs have 11", "instances"),
     in_manifest(
         "a key in the manifest",
         lambda run: run["needed"].update(note="hf_" + "a1B2" * 6),

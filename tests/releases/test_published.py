@@ -268,6 +268,16 @@ def test_a_path_in_a_runs_own_options_is_shortened_to_its_name(sound_run: Path, 
     assert problems_of(lambda: verify(tmp_path / "release")) == []
 
 
+def test_a_reason_that_quotes_a_path_is_told_without_it(sound_run: Path, tmp_path: Path) -> None:
+    run = copied(sound_run, tmp_path / "run")
+    reasons = {"not found: /tmp/a/x.json": 1, "not found: /home/annabel/x.json": 2}
+    SealedRun(run).manifest(lambda data: data.update(dropped={"office": reasons}))
+    manifest, _ = published(run, tmp_path)
+    assert manifest is not None
+    assert manifest.left_out == {"office": {"dropped: not found: (a path)": 3}}
+    assert problems_of(lambda: verify(tmp_path / "release")) == []
+
+
 def test_what_does_not_finish_leaves_nothing(sound_run: Path, tmp_path: Path) -> None:
     run = copied(sound_run, tmp_path / "run")
     SealedRun(run).rows(lambda rows: rows.pop(1))
@@ -275,6 +285,11 @@ def test_what_does_not_finish_leaves_nothing(sound_run: Path, tmp_path: Path) ->
     assert manifest is None
     assert "not published: " in out
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_an_empty_folder_takes_a_release(sound_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    assert published(sound_run, tmp_path)[0] is not None
 
 
 def test_a_draft_that_a_crash_left_is_begun_anew(sound_run: Path, tmp_path: Path) -> None:
