@@ -122,12 +122,12 @@ def _name(text: str) -> str:
 def _stacked(chart: Stacked) -> Figure:
     figure, axes = _figure(0.75 + 0.32 * len(chart.categories))
     colours = scale(len(chart.series))
-    left = [0.0] * len(chart.categories)
+    left, keys = [0.0] * len(chart.categories), []
     places = range(len(chart.categories))
     totals = [sum(counts) or 1 for counts in chart.counts]
-    for index, name in enumerate(chart.series):
+    for index in range(len(chart.series)):
         shares = [100 * counts[index] / total for counts, total in zip(chart.counts, totals, strict=True)]
-        axes.barh(places, shares, left=left, color=colours[index], height=0.72, label=_name(name))
+        keys.append(axes.barh(places, shares, left=left, color=colours[index], height=0.72))
         for place, share in enumerate(shares):
             if share >= 7:
                 middle = left[place] + share / 2
@@ -140,7 +140,10 @@ def _stacked(chart: Stacked) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     columns = 3 if max(map(len, chart.series)) > 8 else 4
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False, handlelength=1.0)
+    names = [_name(name) for name in chart.series]  # given here, since of labels those that begin with _ are hidden
+    axes.legend(
+        keys, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False, handlelength=1.0
+    )
     return figure
 
 
