@@ -61,7 +61,6 @@ class _Tally:
         self.workloads: dict[str, int] = {}
         self._sums, self._workload, self._group = array("d"), array("q"), array("Q")
         self._confusion: dict[int, NDArray[int64]] = {}
-        self._failed = np.zeros(0, dtype=np.int64)
         self.missing = self.broken = 0
         self._fixed = {f"always {name}": Sums() for name in self._names}
         self._random, self._draw = Sums(), Sums()
