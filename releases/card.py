@@ -114,7 +114,7 @@ _LIMITS = """## Known limits
 
 - A label speaks of one pool, one harness and one prefix. With other models, or after other earlier steps, it may be
   another.
-- One accepted execution locks a tier unless the protocol below asks for more: a label may be lucky, or unlucky.
+- One accepted execution locks a tier unless the rules above ask for more: a label may be lucky, or unlucky.
 - Labels are searched from the first step to the last; another order may give other ones.
 - Only tasks that the strong model solved are here: nothing is said about those that it did not.
 - The benchmarks are public; models may have seen them."""
@@ -194,7 +194,13 @@ def _run(run: RunManifest) -> str:
 
 
 def _said(rules: Mapping[str, Any]) -> str:
-    return ", ".join(f"{_plain(name)} {_plain(value)}" for name, value in rules.items())
+    """The rules in words: `acceptance` is how many of how many samples."""
+    words = []
+    for name, value in rules.items():
+        if name == "acceptance" and isinstance(value, dict):
+            value = f"{value.get('passes')} of {value.get('of')}"
+        words.append(f"{_plain(name)} {_plain(value)}")
+    return ", ".join(words)
 
 
 def _part(record: Mapping[str, Any], *names: str) -> Any:

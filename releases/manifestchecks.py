@@ -130,7 +130,7 @@ def _audit(run: RunManifest) -> Iterator[Finding]:
         if queued != 0:
             yield (
                 "audit",
-                f"{queued} steps were sampled for the audit and no revision stands: settle them, then publish",
+                f"{queued} steps were sampled for the audit and no revision stands: review them, then `stepdown audit apply`",
             )
         return
     unsettled = run.audit.get("unsettled")

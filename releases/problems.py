@@ -51,6 +51,15 @@ class Problems:
         """A reader's complaint, without the place that it names itself."""
         self.add(file, error.problem, row, error.field or "")
 
+    def counted(self) -> str:
+        """How many there are, and how many of them are not shown.
+
+        >>> Problems(total=1).counted(), Problems(total=2).counted()
+        ('1 problem (1 not shown)', '2 problems (2 not shown)')
+        """
+        hidden = self.total - len(self.shown)
+        return f"{self.total} problem{'s' * (self.total != 1)}{f' ({hidden} not shown)' if hidden else ''}"
+
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.shown)
 

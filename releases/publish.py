@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -330,8 +329,3 @@ def _write(path: Path, text: str) -> None:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-
-
-def digest_of_release(release: Path) -> str:
-    """One digest that names a release: that of its SHA256SUMS."""
-    return hashlib.sha256((release / SUMS).read_bytes()).hexdigest()

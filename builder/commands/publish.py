@@ -99,9 +99,7 @@ def command(
     except Refused as error:
         for problem in error.problems:
             click.echo(str(problem))
-        more = error.problems.total - len(error.problems.shown)
-        rest = f" (and {more} more)" if more else ""
-        click.echo(f"stepdown: not published: {error.problems.total} problems{rest}", err=True)
+        click.echo(f"stepdown: not published: {error.problems.counted()}", err=True)
         sys.exit(2)
     for split, counts in manifest.splits.items():
         click.echo(f"{split}: {counts.rows} rows, {counts.instances} instances, {counts.groups} groups")

@@ -35,6 +35,5 @@ def command(release: Path, as_json: bool) -> None:
             instances = found.counts.instances.total()
             click.echo(f"ok: {found.counts.rows} rows of {instances} instances")
     if problems:
-        more = problems.total - len(problems.shown)
-        click.echo(f"stepdown: {problems.total} problems{f' ({more} not shown)' if more else ''}", err=True)
+        click.echo(f"stepdown: {problems.counted()}", err=True)
         sys.exit(2)
