@@ -56,6 +56,10 @@ _CHECK_WORDS = _words("test tests pytest verify debug lint")
 _EXPLORE_WORDS = _words("search find grep glob ls list explore browse tree")
 _READ_WORDS = _words("read open view cat head tail show fetch retrieve get lookup load")
 _FILE_WORDS = _words("file files code source patch diff editor directory folder repo path notebook text")
+_TEXT_WORDS = _FILE_WORDS | _words(
+    "web page pages url docs document documents passage passages wiki symbol symbols repository"
+)
+"""What can be explored or read; a search among flights or friends is a tool operation of its domain."""
 
 
 def role_of(response: Message) -> Role:
@@ -99,9 +103,9 @@ def _of_call(name: str, arguments: Any) -> Iterator[Role]:
         "run_code",
     ):
         yield Role.TEST_VERIFY_DEBUG
-    elif words & _EXPLORE_WORDS:
+    elif name in _EXPLORES or (words & _EXPLORE_WORDS and words & _TEXT_WORDS) or words == {"search"}:
         yield Role.EXPLORE_SEARCH
-    elif name in _READS or (words & _READ_WORDS and words & (_FILE_WORDS | {"page", "url", "document", "passage"})):
+    elif name in _READS or (words & _READ_WORDS and words & _TEXT_WORDS):
         yield Role.READ_RETRIEVE
     else:
         yield Role.TOOL_API
@@ -130,12 +134,10 @@ def _of_command(command: str) -> Iterator[Role]:
             yield Role.SUMMARIZE_ANSWER
             return
     text, documents = _without_documents(command)
-    for part in re.split(r"&&|\|\||[;|\n]", text):
-        role = _of_part(part)
-        if role is not None:
-            yield role
+    found = [role for part in re.split(r"&&|\|\||[;|\n]", text) if (role := _of_part(part)) is not None]
     if documents and not re.search(r"\b(python[23]?|node|bash|sh)\b[^\n]*<<", text) and ">" in text:
-        yield Role.CODE_PATCH
+        found.append(Role.CODE_PATCH)
+    yield from found or [Role.TOOL_API]  # `cd` alone is a tool operation still
 
 
 _DOCUMENT = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1[^\n]*\n")
