@@ -8,12 +8,13 @@ from dataclasses import asdict
 
 from audit.carry import models_below
 from audit.sampling import Plan, assigned, chosen
+from audit.settling import Settled, settled
 from audit.store import AuditStore
 from audit.verdicts import Choice
 from builder.build import harness_of
 from builder.config import Protocol
 from builder.errors import BadInput
-from builder.ledger import Ledger, State
+from builder.ledger import Ledger
 from builder.pool import Tier
 
 SPLIT, PLANS = "split", "plans"
@@ -37,8 +38,8 @@ def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
 def labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str], int]:
     """How many labelled steps the run has, by workload and label."""
     counts: Counter[tuple[str, str]] = Counter()
-    for record in ledger.instances(State.DONE):
-        counts.update((record.benchmark, tiers[lock.tier].name) for lock in record.locks)
+    for benchmark, _, places in ledger.labels():
+        counts.update((benchmark, tiers[place].name) for place in places)
     return dict(counts)
 
 
@@ -47,16 +48,13 @@ def corpus(ledger: Ledger, protocol: Protocol, workloads: Collection[str]) -> It
     tiers = protocol.pool.tiers
     below = [models_below(tiers, index) for index in range(len(tiers))]
     named = [(tier.name, tier.id) for tier in tiers]
-    for record in ledger.instances(State.DONE):
-        if record.benchmark not in workloads:
+    for benchmark, instance_id, places in ledger.labels():
+        if benchmark not in workloads:
             continue
-        benchmark, instance_id = record.benchmark, record.instance_id
         start = f"{benchmark}/{instance_id}/"
-        for index, lock in enumerate(record.locks, 1):
-            tier, tier_id = named[lock.tier]
-            yield Choice(
-                f"{start}{index}", benchmark, instance_id, index, tier, tier_id, lock.tier == 0, below[lock.tier]
-            )
+        for index, place in enumerate(places, 1):
+            tier, tier_id = named[place]
+            yield Choice(f"{start}{index}", benchmark, instance_id, index, tier, tier_id, place == 0, below[place])
 
 
 def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, workloads: Collection[str]) -> int:
@@ -66,6 +64,23 @@ def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, work
     if (drawn_by := asdict(plan)) not in plans:
         store.set_meta(PLANS, [*plans, drawn_by])
     return new
+
+
+def give_disputed(store: AuditStore, reviewer: str) -> int:
+    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many.
+
+    Raises BadInput where the reviewer has a queue of all steps already.
+    """
+    if reviewer in store.reviewers() and store.reviews_everything(reviewer):
+        raise BadInput(f"{reviewer!r} reviews every step already: name somebody else", field="--settle")
+    disputed = [
+        one.step.id
+        for one in store.reviewed()
+        if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
+    ]
+    if disputed:
+        store.assign([(reviewer, step) for step in disputed], [reviewer])
+    return len(disputed)
 
 
 def share_out(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:

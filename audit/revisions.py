@@ -162,7 +162,7 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
     }
     outcomes = Counter(outcome for counts in applied.outcomes.values() for outcome in counts.elements())
     sampled = sum(outcomes.values())
-    decided = sum(count for outcome, count in outcomes.items() if outcome.is_verdict)
+    waiting = outcomes[Settled.OPEN]  # reviewers who disagree have settled that the instance is held back
     return {
         **base,
         "revision_of": _base(base),
@@ -175,8 +175,8 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
         "audit": {
             "revision": number,
             "sampled": sampled,
-            "settled": decided,
-            "unsettled": sampled - decided,
+            "settled": sampled - waiting,
+            "unsettled": waiting,
             "tight": outcomes[Settled.TIGHT],
             "lowered": applied.lowered,
             "held_back": _totals(applied.held_back),

@@ -50,20 +50,20 @@ def chosen(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Iterator[Choice
 
     A stratum's sample are its smallest draws, either way: all below the rate, or as many as the minimum says.
     """
-    reaches = _reaches(plan, steps())
-    below_rate = plan.rate * _ALL
+    reaches = _reaches(plan, steps)
+    below_rate, seed = plan.rate * _ALL, plan.seed
     for step in steps():
-        draw = drawn(plan.seed, step.id)
-        if draw < below_rate or draw <= reaches.get(plan.stratum(step), -1):
+        draw = drawn(seed, step.id)
+        if draw < below_rate or (reaches and draw <= reaches[plan.stratum(step)]):
             yield step
 
 
-def _reaches(plan: Plan, steps: Iterable[Choice]) -> Mapping[tuple[str, str], int]:
-    """The largest of the draws that fill each stratum's minimum."""
+def _reaches(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Mapping[tuple[str, str], int]:
+    """The largest of the draws that fill each stratum's minimum; empty where the plan has none."""
     if plan.minimum < 1:
         return {}
     smallest: dict[tuple[str, str], list[int]] = defaultdict(list)  # heaps, the largest draw on top, negated
-    for step in steps:
+    for step in steps():
         heap, draw = smallest[plan.stratum(step)], -drawn(plan.seed, step.id)
         if len(heap) < plan.minimum:
             heapq.heappush(heap, draw)

@@ -25,7 +25,7 @@ class Settled(StrEnum):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether reviewers agreed on one; else the step is unsettled."""
+        """Whether reviewers came to one."""
         return self in (Settled.TIGHT, Settled.LOWER, Settled.UNCERTAIN)
 
 

@@ -115,6 +115,11 @@ class AuditStore(Database):
     def reviewers(self) -> list[str]:
         return [name for (name,) in self._read("SELECT name FROM reviewers ORDER BY name")]
 
+    def reviews_everything(self, reviewer: str) -> bool:
+        """Whether the reviewer's queue is every step, as it is unless steps were assigned to them."""
+        found = self._read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
+        return bool(found[0][0]) if found else True
+
     def join(self, reviewer: str) -> str:
         """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
         name = reviewer_name(reviewer)

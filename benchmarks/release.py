@@ -2,8 +2,9 @@
 
     python -m benchmarks.release [--rows 1000 1000000] [--steps 10]
 
-One JSON line per size and command: rows per second and the process's peak memory, each command in a process of its own,
-over a made-up run of `rows` rows, `steps` to an instance, whose files are written first.
+One JSON line per size and command: rows per second, the same per second of processor time (for a machine that has other
+work, too), and the process's peak memory. Each command has a process of its own, over a made-up run of `rows` rows,
+`steps` to an instance, whose files are written first.
 """
 
 from __future__ import annotations
@@ -151,14 +152,14 @@ def _manifest(labels: Counter[str], instances: int) -> dict[str, Any]:
 
 
 _MEASURED = """
-import sys
+import os, sys
 from pathlib import Path
 from builder.cli import main
 try:
     main(sys.argv[1:], standalone_mode=False)
 finally:
     status = Path("/proc/self/status").read_text()
-    print(int(status.split("VmHWM:")[1].split()[0]) * 1024)
+    print(int(status.split("VmHWM:")[1].split()[0]) * 1024, sum(os.times()[:2]))
 """
 
 
@@ -168,8 +169,14 @@ def measured(command: str, places: Mapping[str, str], rows: int) -> dict[str, An
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", _MEASURED, *arguments], check=True, capture_output=True, text=True)
     took = time.perf_counter() - began
-    peak = int(done.stdout.split()[-1])
-    return {"rows": rows, "command": command, "rows_per_s": round(rows / took), "peak_mib": round(peak / MIB, 1)}
+    peak, cpu = done.stdout.split()[-2:]
+    return {
+        "rows": rows,
+        "command": command,
+        "rows_per_s": round(rows / took),
+        "rows_per_cpu_s": round(rows / float(cpu)),
+        "peak_mib": round(int(peak) / MIB, 1),
+    }
 
 
 def main() -> None:

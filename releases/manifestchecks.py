@@ -128,10 +128,8 @@ def _audit(run: RunManifest) -> Iterator[Finding]:
     queued = run.files.get("audit_queue.jsonl", {}).get("lines")
     if run.audit is None:
         if queued != 0:
-            yield (
-                "audit",
-                f"{queued} steps were sampled for the audit and no revision stands: review them, then `stepdown audit apply`",
-            )
+            problem = f"{queued} steps were sampled for the audit and no revision stands"
+            yield "audit", f"{problem}: review them, then `stepdown audit apply`"
         return
     unsettled = run.audit.get("unsettled")
     if unsettled != 0 or type(unsettled) is not int:

@@ -1,9 +1,9 @@
 """What no text of a release may hold: keys, the paths of somebody's machine, names of pool models, unstorable text.
 
 Two rules for paths. In what stepdown itself writes - the fields of a row, manifest, card, Croissant file - no absolute
-path of a machine stands at all. Messages and tool definitions are the benchmark's own: `/testbed`, `/root` or `/tmp` of
-its container belong there; only the home folder of a person (`/home/NAME`, `/Users/NAME`, `C:\\Users\\NAME`) does not,
-unless the name is one that documentation uses for anybody.
+path of a machine stands at all. Messages and tool definitions are the benchmark's own: `/testbed`, `/tmp/x` or
+`/root/.cache` of its container belong there; folders in somebody's home (`/home/NAME`, `/Users/NAME`,
+`C:\\Users\\NAME`, `/root/NAME`) do not, unless the publisher lets one through by name.
 """
 
 from __future__ import annotations
@@ -21,17 +21,10 @@ from releases.layout import RunManifest
 DEEPEST = 64
 """Levels of nesting in a message or a tool definition; JSON Schemas of real tools have a dozen."""
 
-ANYBODY = frozenset(
-    {
-        *("user", "users", "username", "user_name", "your_username", "yourname", "your_name", "you", "me", "name"),
-        *("myuser", "someuser", "ubuntu", "debian", "admin", "runner", "vscode", "node", "app", "agent", "testbed"),
-        *("docker", "ec2-user", "jovyan", "public", "shared", "default"),
-    }
+_HOME = re.compile(
+    r"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})[A-Za-z0-9_][A-Za-z0-9._-]*|(?<![\w./-])/root/[A-Za-z0-9_-]+"
 )
-"""Names of home folders that stand for nobody in particular."""
-
-_HOME = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})([A-Za-z0-9._-]+)")
-_HOME_PARTS = ("/home/", "/Users/", ":\\Users", ":\\\\Users")
+_HOME_PARTS = ("/home/", "/Users/", ":\\Users", ":\\\\Users", "/root/")
 _MACHINE = re.compile(
     r"(?<![\w.:/\\)~*<-])/(?:home|Users|root|tmp|var|opt|mnt|media|srv|private|work|workspace|usr|etc|data|scratch)/"
     r"[^\s\"'`,;)]+|\b[A-Za-z]:\\[^\s\"']+|(?<![\w/])/root\b|file:///"
@@ -103,17 +96,15 @@ def without_paths(text: str) -> str:
 
 
 def home_folder(text: str, allowed: Collection[str] = ()) -> str | None:
-    """The first home folder of a person in a text.
+    """The first folder in somebody's home in a text.
 
-    >>> home_folder("cd /home/ann/src"), home_folder("cd /home/user"), home_folder("/home/ann", ["/home/ann"])
+    >>> home_folder("cd /home/ann/src"), home_folder("cat /root/.bashrc"), home_folder("/home/ann", ["/home/ann"])
     ('/home/ann', None, None)
     """
     if not any(part in text for part in _HOME_PARTS):
         return None
-    for found in _HOME.finditer(text):
-        if found[1].strip("._-").lower() not in ANYBODY and found[0] not in allowed:
-            return found[0]
-    return None
+    found = (match[0].rstrip(".") for match in _HOME.finditer(text))
+    return next((path for path in found if path not in allowed), None)
 
 
 def names_of(runs: Iterable[RunManifest]) -> tuple[str, ...]:
@@ -164,7 +155,7 @@ class Watch:
         """What is wrong with the texts of a message or a tool definition, model names aside."""
         yield from self._anywhere(texts)
         if home := home_folder(texts.joined, self.allowed_paths):
-            yield f"names a person's home folder: {home}"
+            yield f"names a folder in somebody's home: {home} (--allow-path {home})"
 
     def in_field(self, text: str) -> Iterator[str]:
         """What is wrong with a field that stepdown or the harness wrote, model names aside."""

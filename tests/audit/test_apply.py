@@ -127,9 +127,19 @@ def test_a_third_reviewer_settles_a_disagreement(sampled: Path) -> None:
     review(sampled, "bob", tight)
     _, manifest = applied(sampled)
     assert manifest["audit"]["held_back"] == {"reviewers disagree": 1}
+    assert (manifest["audit"]["settled"], manifest["audit"]["unsettled"]) == (len(choices(sampled)), 0)
+    settle = ("audit", "sample", str(sampled), "--settle")
+    already = stepdown(*settle, "ann")
+    assert (already.code, "'ann' reviews every step already" in already.err) == (2, True)
+    assert "1 steps on which reviewers disagree are for cy" in stepdown(*settle, "cy").out
+    assert "0 steps on which" in stepdown(*settle, "cy").out
+    with AuditStore(sampled) as store:
+        assert [item.step.id for item in store.queue("cy")] == [target.id]
+    _, manifest = applied(sampled)
+    assert (manifest["audit"]["held_back"], manifest["audit"]["unsettled"]) == ({"not reviewed": 1}, 1)
     review(sampled, "cy", lambda step: "further-downgradeable" if step == target else None)
     folder, manifest = applied(sampled)
-    assert (manifest["audit"]["revision"], manifest["audit"]["held_back"], manifest["audit"]["lowered"]) == (2, {}, 1)
+    assert (manifest["audit"]["revision"], manifest["audit"]["held_back"], manifest["audit"]["lowered"]) == (3, {}, 1)
     assert len(by_id(rows(folder / "evidence.jsonl"))[target.id]["audit"]["verdicts"]) == 3
 
 

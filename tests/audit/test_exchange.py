@@ -274,3 +274,23 @@ def test_a_file_that_is_not_there_and_a_place_that_can_not_be_written(sampled: P
     assert (missing.code, "none.csv" in missing.err) == (2, True)
     refused = stepdown("audit", "export", str(sampled), "-o", str(tmp_path / "no" / "q.csv"))
     assert (refused.code, "can not be written" in refused.err) == (2, True)
+
+
+def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:
+    file, step = tmp_path / "guesses.jsonl", choices(sampled)[0]
+    good = {"id": step.id, "verdict": "tight", "notes": "sure"}
+    wrong = [{**good, "id": "x"}, {**good, "verdict": "loose"}, good, {"id": step.id}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in [good, *wrong]))
+    refused = stepdown("audit", "prelabel", str(sampled), str(file))
+    assert refused.code == 2
+    for words in (":2: id: 'x' is not in the sample", ":3: verdict:", ":4: id: a duplicate", ":5: verdict:"):
+        assert words in refused.err
+    file.write_text(json.dumps(good) + "\n")
+    assert stepdown("audit", "prelabel", str(sampled), str(file)).code == 0
+    with AuditStore(sampled) as store:
+        assert store.prelabel("ann", step.id) is None
+    review(sampled, "ann", tight)
+    with AuditStore(sampled) as store:
+        found = store.prelabel("ann", step.id)
+    assert found is not None
+    assert (found.verdict, found.notes) == (AuditVerdict.TIGHT, "sure")

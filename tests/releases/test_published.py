@@ -220,7 +220,9 @@ def test_a_home_folder_of_a_benchmark_can_be_let_through(sound_run: Path, tmp_pa
     assert problems_of(lambda: verify(tmp_path / "release")) == []
 
 
-@pytest.mark.parametrize("text", ["cd /testbed", "see /root/.bashrc", "/tmp/x.py", "/home/user/data", "~/x", "and/or"])
+@pytest.mark.parametrize(
+    "text", ["cd /testbed", "see /root/.bashrc", "/tmp/x.py", "/home/$USER/x", "~/x", "and/or", "x/root/y"]
+)
 def test_paths_of_a_benchmarks_own_container_may_stand_in_messages(text: str, sound_run: Path, tmp_path: Path) -> None:
     run = copied(sound_run, tmp_path / "run")
     SealedRun(run).rows(say(text, "tool"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from audit.corpus import audited, draw, labelled_steps, share_out
+from audit.corpus import audited, draw, give_disputed, share_out
 from audit.relabelled import AGAIN, CARRIED, GONE, carry, earlier_run
 from audit.sampling import Plan
 from audit.store import AuditStore
@@ -43,6 +44,7 @@ from builder.text import printable
     show_default=True,
     help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
 )
+@click.option("--settle", metavar="NAME", help="Give the steps on which reviewers disagree to this further one.")
 @click.option(
     "--from", "old", type=click.Path(path_type=Path), help="Where the run lies that RUN relabels, if it moved."
 )
@@ -55,6 +57,7 @@ def command(
     include: tuple[str, ...],
     reviewers: str | None,
     overlap: float,
+    settle: str | None,
     old: Path | None,
 ) -> None:
     """Draw the steps of RUN that people review, and keep the choice in RUN/audit.sqlite.
@@ -66,6 +69,8 @@ def command(
     Workloads of one turn are left out (a judge calibrated against people stands in for them), unless named by
     --include. Where RUN relabels another run that was audited, verdicts are taken over if prefix, label and the models
     one tier lower are the same; else the step is queued again.
+
+    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one.
     """
     names = [reviewer_name(name, field="--reviewers") for name in reviewers.split(",")] if reviewers else []
     if len(set(names)) < len(names):
@@ -75,10 +80,8 @@ def command(
         rules = protocol.audit
         plan = Plan(rules.rate if rate is None else rate, rules.seed if seed is None else seed, minimum, strata)
         workloads = audited(protocol, include)
-        steps: Counter[str] = Counter()
-        for (workload, _), count in labelled_steps(ledger, protocol.pool.tiers).items():
-            steps[workload] += count if workload in workloads else 0
-        if not steps.total():
+        steps = {workload: count for workload, count in ledger.labelled_steps().items() if workload in workloads}
+        if not steps:
             raise BadInput(
                 f"no instance of {', '.join(workloads) or 'a workload that is audited'} is labelled yet", file=run
             )
@@ -88,11 +91,14 @@ def command(
             new = draw(store, ledger, protocol, plan, workloads)
             share_out(store, names, overlap, plan.seed)
             _report(store, steps, new)
+            if settle is not None:
+                name = reviewer_name(settle, field="--settle")
+                click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
     if carried is not None:
         click.echo(printable(_carried_line(carried, earlier)))
 
 
-def _report(store: AuditStore, labelled: Counter[str], new: int) -> None:
+def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
     sampled = Counter(step.benchmark for step in store.steps())
     table = Table(title="sample", title_justify="left")
     table.add_column("workload", overflow="fold")

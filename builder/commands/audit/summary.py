@@ -24,9 +24,11 @@ def command(run: Path, as_json: bool) -> None:
     """Say what the audit of RUN has found so far.
 
     Shares are of the sampled steps whose reviewers came to a verdict, with exact (Clopper-Pearson) 95% intervals;
-    `uncertain` is not tight. The second table leaves the lowest label out, which can only be tight. The third says how
-    many labels that nobody settled must be expected to be too high: a stratum's share among its reviewed steps, times
-    its other steps. Sums have intervals that hold for all their strata at once.
+    `uncertain` is not tight. They are not weighted: after a --minimum by tier, look at each label's own.
+
+    The second table leaves the lowest label out, which can only be tight. The third says how many labels that nobody
+    settled must be expected to be too high: a stratum's share among its reviewed steps, times its other steps. Sums
+    have intervals that hold for all their strata at once.
     """
     with runs.looked_at(run) as (ledger, protocol), AuditStore(run) as store:
         tiers = protocol.pool.tiers
