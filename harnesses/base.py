@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
+from judges.case import Case
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
@@ -53,6 +54,14 @@ class Harness(Protocol):
 
     def open(self, instance: Instance, at: Checkpoint | None = None) -> AbstractContextManager[Episode]:
         """A fresh episode, or one that goes on from a checkpoint exactly as the one it was taken from would."""
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """An episode of a workload whose answers an LLM judges. Asked when the agent has halted, before `verdict`."""
+
+    def case(self) -> Case | None:
+        """What is to be judged; None where `verdict` already knows (it must then not be pass)."""
 
 
 @runtime_checkable
