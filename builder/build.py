@@ -27,7 +27,13 @@ from builder.validation import changes
 from builder.workers import Threads, Workers
 from harnesses.base import Harness, KeepsFiles
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
+BUILT_IN = {
+    "bfcl": "harnesses.bfcl:BFCL",
+    "mtrag": "harnesses.mtrag:MTRAG",
+    "planted": "harnesses.planted:Planted",
+    "qa": "harnesses.qa:QA",
+    "qmsum": "harnesses.qmsum:QMSum",
+}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 
