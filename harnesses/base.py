@@ -82,7 +82,14 @@ class Judged(Protocol):
     """An episode of a workload whose answers an LLM judges. Asked when the agent has halted, before `verdict`."""
 
     def case(self) -> Case | None:
-        """What is to be judged; None where `verdict` already knows (it must then not be pass)."""
+        """What is to be judged; None where `verdict` decides by itself: an empty answer, a task graded by rule."""
+
+
+@runtime_checkable
+class NeedsJudge(Protocol):
+    """A harness that says whether its episodes have cases: without a judge in the config it is then refused at once."""
+
+    needs_judge: bool
 
 
 @runtime_checkable

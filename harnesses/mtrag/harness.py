@@ -35,6 +35,7 @@ class MTRAG:
     multi_step = False
     mask = None
     early_verdicts = True
+    needs_judge = True
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown option."""

@@ -27,7 +27,7 @@ class Options(Strict):
     """The harness's options."""
 
     grading: Grading | None = None
-    """How answers are graded; a row may say it of its own."""
+    """How answers are graded. A row may have rules of its own; that there is a judge is said here."""
     instruction: str | None = None
     """The system message before a `question`; "" for none. By default it asks for the answer alone."""
 
@@ -46,6 +46,7 @@ class QA:
         given = self._options.instruction
         self._instruction = read_text(_INSTRUCTION).strip() if given is None else given.strip()
         grading = self._options.grading
+        self.needs_judge = isinstance(grading, Judge)
         parts = [self._instruction, grading.model_dump() if grading else None, SECONDS, LONGEST_PATTERN]
         self.version = f"{VERSION}+{digest(parts)[:12]}"
 

@@ -81,6 +81,9 @@ def read(file: Path, default: Grading | None) -> Iterator[tuple[int, Row, Gradin
         if grading is None:
             problem = "there is none, here or in the workload's options"
             raise BadInput(problem, file=file, line=number, field="grading")
+        if isinstance(grading, Judge) and not isinstance(default, Judge):
+            problem = "only the option `grading` can call for the judge; rows beside it may have rules of their own"
+            raise BadInput(problem, file=file, line=number, field="grading")
         try:
             _try(row, grading)
         except BadInput as error:

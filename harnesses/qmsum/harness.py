@@ -56,6 +56,7 @@ class QMSum:
     multi_step = False
     mask = None
     early_verdicts = True
+    needs_judge = True
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option."""
