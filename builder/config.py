@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -90,6 +91,37 @@ class Hints(Strict):
         return self
 
 
+class Thresholds(Strict):
+    """The least of each rating, 1 to 5, with which an answer may pass."""
+
+    faithfulness: int = Field(4, ge=1, le=5)
+    appropriateness: int = Field(4, ge=1, le=5)
+    completeness: int = Field(4, ge=1, le=5)
+
+
+class Judge(Strict):
+    """Who judges answers that no program can grade, and by what measure."""
+
+    models: tuple[Model, ...] = Field(min_length=1)
+    """The panel, asked in this order; its members need not be in the pool."""
+    samples: int = Field(1, ge=1, le=99)
+    """Reports that each model is asked for."""
+    rule: Literal["unanimous", "majority"] = "unanimous"
+    """How many of all these reports must pass an answer: all, or more than half."""
+    thresholds: Thresholds = Thresholds()
+    attempts: int = Field(3, ge=1, le=99)
+    """Tries for a report that can be read and believed, before it is technical."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Judge:
+        if any(model.model.startswith(WORKLOAD) for model in self.models):
+            raise ValueError("a workload's pseudo-model judges nothing")
+        names = [model.name for model in self.models]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two judge models have the name {twice!r}; `samples` asks one model several times")
+        return self
+
+
 class Workload(Strict):
     """One benchmark to label."""
 
@@ -133,19 +165,27 @@ class Protocol(Strict):
     hints: Hints = Hints()
     rules: Rules = Rules()
     audit: AuditRules = AuditRules()
+    judge: Judge | None = None
+    """For workloads whose answers no program can grade."""
 
     @model_validator(mode="after")
     def _one_model_a_name(self) -> Protocol:
-        hinting = self.hints.model
-        if hinting is not None and self.pool.by_name.get(hinting.name, hinting) != hinting:
-            raise ValueError(f"hints.model: the pool has another model of the name {hinting.name!r}")
+        known = dict(self.pool.by_name)
+        for place, model in self._beside_the_pool():
+            if known.setdefault(model.name, model) != model:
+                raise ValueError(f"{place}: there is another model of the name {model.name!r}")
         return self
+
+    def _beside_the_pool(self) -> Iterator[tuple[str, Model]]:
+        if self.hints.model is not None:
+            yield "hints.model", self.hints.model
+        for index, model in enumerate(self.judge.models if self.judge else ()):
+            yield f"judge.models.{index}", model
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """Every model that may be called, by name: the pool's and the one that gives hints."""
-        hinting = self.hints.model
-        return {**self.pool.by_name, **({hinting.name: hinting} if hinting else {})}
+        """Every model that may be called, by name: the pool's, the one that gives hints, and the judges."""
+        return {**self.pool.by_name, **{model.name: model for _, model in self._beside_the_pool()}}
 
 
 class Endpoint(Strict):

@@ -134,7 +134,7 @@ class InstanceLabelling:
             calls = Calls(
                 self._instance, harness, context.provider, context.cache, context.on_call, context.purse, self._turns
             )
-            self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls))
+            self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls, context.protocol.judge))
         hand: _Hand = self._own.hand
         return hand
 
