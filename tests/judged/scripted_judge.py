@@ -17,10 +17,30 @@ COMMON = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "in", "is", "it", "of", "on", "so", "the", "to"}
 )
 """Words that say nothing of what a sentence is about."""
-SUPPORTED = 0.5
-"""The share of a sentence's telling words that one piece of evidence must have."""
+NUMBERS = frozenset(
+    {
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "fifteen",
+        "twenty",
+    }
+    | {"thirty", "forty", "fifty", "sixty", "hundred", "thousand", "million", "half", "first", "second", "third"}
+)
+SUPPORTED = 0.6
+"""The share of a sentence's telling words that the evidence must have."""
 COVERED = 0.3
 """The share of a reference's telling words that the answer must have."""
+LIST_MARK = re.compile(r"^[ \t]*(?:\d+[.)]|[-*•+>#]+)[ \t]+", re.MULTILINE)
 LONGEST = 500
 """Characters of a quote."""
 
@@ -41,10 +61,15 @@ def blocks(prompt: str) -> dict[str, str]:
     return {name: text.removesuffix("\n") for name, text in found}
 
 
+def shown_to(request: Request) -> dict[str, str]:
+    """What a judge is shown of a case, by name."""
+    return blocks(next(message["content"] for message in request["messages"] if message["role"] == "user"))
+
+
 def quotable(text: str) -> list[str]:
     """The sentences of a text, none of them too long to be quoted."""
     found = []
-    for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
+    for sentence in re.split(r"(?<=[.!?])\s+|\n+", LIST_MARK.sub("", text)):
         while len(sentence) > LONGEST:
             cut = sentence.rfind(" ", 1, LONGEST) if " " in sentence[1:LONGEST] else LONGEST
             found.append(sentence[:cut].strip())
@@ -54,16 +79,18 @@ def quotable(text: str) -> list[str]:
 
 
 def claim(sentence: str, evidence: Sequence[str]) -> dict[str, Any]:
-    """What the evidence says of a sentence."""
-    best = max(evidence, key=lambda piece: share(telling(sentence), telling(piece)), default="")
-    figures = {word for word in telling(sentence) if any(map(str.isdigit, word))}
-    there = share(telling(sentence), telling(best)) >= SUPPORTED and figures <= telling(best)
+    """What the evidence says of a sentence: that it has most of its words, and all of its figures."""
+    said, there = telling(sentence), telling("\n".join(evidence))
+    figures = {word for word in said if word in NUMBERS or any(map(str.isdigit, word))}
+    supported = share(said, there) >= SUPPORTED and figures <= there
+    best = max(evidence, key=lambda piece: share(said, telling(piece)))
+    holding = [next(piece for piece in evidence if one in telling(piece)) for one in sorted(figures & there)]
     return {
         "answer_quote": sentence,
         "kind": "number" if figures else "other",
         "crucial": True,
-        "status": "supported" if there else "unsupported",
-        "evidence_quotes": [best] if there else [],
+        "status": "supported" if supported else "unsupported",
+        "evidence_quotes": list(dict.fromkeys([best, *holding]))[:8] if supported else [],
     }
 
 
@@ -103,6 +130,6 @@ def observed(shown: dict[str, str]) -> dict[str, Any]:
 
 
 def judge(request: Request) -> Answer:
-    """The ability of a model that judges."""
-    report = observed(blocks(request["messages"][-1]["content"]))
+    """The ability of a model that judges. Asked again, it says the same."""
+    report = observed(shown_to(request))
     return Answer(tool_calls=(("report", json.dumps(report)),))
