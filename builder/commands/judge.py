@@ -129,10 +129,10 @@ def calibrate_command(
     """Measure judge scores against the human ratings of FILE.
 
     FILE is JSONL: `task_id` (conversation<::>turn), `input`, `contexts`, `answer`, `reference`, `answerability`,
-    `human` (ratings by several people, 1 to 4) and recorded scores under `judges`. An answer is good if the median of every
-    rating is at least --good. Shown are P(pass | bad), P(pass | good) and P(bad | pass) with exact intervals, over
-    thresholds, for all ratings together and for each alone. Then a score and a threshold are chosen for --target by
-    nested cross-validation that holds whole conversations out, single scores and combinations apart, and compared.
+    `human` (ratings by several people, 1 to 4) and recorded scores under `judges`. An answer is good if the median of
+    every rating is at least --good. Shown are P(pass | bad), P(pass | good) and P(bad | pass) with exact intervals,
+    over thresholds, for all ratings together and for each alone. Then a score and a threshold are chosen for --target
+    by nested cross-validation that holds whole conversations out, single scores and combinations apart, and compared.
 
     \b
     stepdown judge calibrate rated.jsonl --threshold 0.7 --plot calibration.svg
