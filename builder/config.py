@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -281,9 +281,11 @@ class Config(Strict):
         """The models that a provider answers for: neither local ones nor the workload's own."""
         return [model for model in self.protocol.models.values() if not model.model.startswith((LOCAL, WORKLOAD))]
 
-    def check_keys(self) -> None:
-        """Raises BadInput where a key variable that the config names is not set."""
+    def check_keys(self, only: Container[str] | None = None) -> None:
+        """Raises BadInput where a key variable that the config names is not set; `only` for models of these names."""
         for model in self.remote_models():
+            if only is not None and model.name not in only:
+                continue
             variable = self.operation.endpoint(model.name).api_key
             if variable and not os.environ.get(variable):
                 raise BadInput(

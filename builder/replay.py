@@ -8,15 +8,19 @@ from typing import Any
 
 from builder.cache import Question
 from builder.calls import Calls, NoAnswer
-from builder.config import Judge
 from builder.errors import StepdownError, Technical
 from builder.pool import Pool
 from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
 from harnesses.base import Checkpoint, Episode, Explains, Harness, Judged, VerifiesSeeds
-from judges.panel import judged
+from judges.case import Case
+from judges.panel import Finding
 
 Grading = Mapping[str, Any] | None
 """What a verdict rests on, where the workload says so."""
+
+
+Judge = Callable[[Case], Finding]
+"""Comes to a verdict on a case."""
 
 
 class _Halted(Exception):
@@ -36,7 +40,7 @@ class Replayer:
     def __init__(
         self, instance: Instance, harness: Harness, pool: Pool, calls: Calls, judge: Judge | None = None
     ) -> None:
-        """`judge` is the panel for workloads whose episodes are judged."""
+        """`judge` is asked about the cases of episodes that have one."""
         self._instance, self._harness, self._pool, self._calls = instance, harness, pool, calls
         self._judge = judge
         self._kept: tuple[Trajectory, Checkpoint] | None = None
@@ -177,7 +181,7 @@ class Replayer:
             return verdict, reason, _grading(episode)
         if self._judge is None:
             raise Technical("the workload has a case to be judged and the config has no judge")
-        finding = judged(case, self._judge, self._calls, "/".join(self._instance.key))
+        finding = self._judge(case)
         if finding.verdict is Verdict.TECHNICAL:
             raise Technical(finding.reason)
         return finding.verdict, finding.reason, finding.to_json()

@@ -70,6 +70,16 @@ class Grounds:
         """Whether there are quotes, all of them in the evidence."""
         return bool(quotes) and all(map(self.in_evidence, quotes))
 
+    def status(self, claim: Claim) -> str:
+        """A claim's status, where support counts as none if its quotes are not in the evidence."""
+        held = claim.status != "supported" or self.rests_on(claim.evidence_quotes)
+        return claim.status if held else "unsupported"
+
+    def overlap(self, claim: Claim, places: Sequence[range]) -> bool:
+        """Whether a claim quotes any of these places of the answer."""
+        own = self.places(claim.answer_quote)
+        return any(a.start < b.stop and b.start < a.stop for a in own for b in places)
+
     def lacks_figures(self, claim: Claim) -> bool:
         """Whether a claim has figures that its own quotes and the conversation do not have, and that are no item."""
         listed = {(item.kind, item.text.casefold()) for item in self.items}
@@ -155,14 +165,15 @@ def _unresolved(report: Report, grounds: Grounds) -> Iterator[Reason]:
     if report.stance != "answers":
         yield Reason("declined", "it does not say that it knows" if report.stance == "uncertain" else "it declines")
     for part in report.parts:
-        if part.status != "given" or not grounds.places(part.answer_quote):
+        if part.status != "given" or not (places := grounds.places(part.answer_quote)):
             yield Reason("missing part", f"{part.status}: {part.part}")
+        elif not any(grounds.overlap(claim, places) for claim in report.claims if grounds.status(claim) == "supported"):
+            yield Reason("missing part", f"given without support: {part.part}")
 
 
 def _unfaithful(report: Report, grounds: Grounds) -> Iterator[Reason]:
     for claim in report.claims:
-        held = claim.status == "supported" and grounds.rests_on(claim.evidence_quotes)
-        status = claim.status if held or claim.status != "supported" else "unsupported"
+        status = grounds.status(claim)
         if claim.kind == "no_claim" and claim.status == "supported" and not grounds.lacks_figures(claim):
             continue
         relied_on = claim.crucial or claim.kind in FACTS

@@ -49,7 +49,7 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _HOUR = re.compile(
-    r"(?<![\d:.])(?P<h>\d{1,2}) ?(?P<half>[ap])\.?m\b\.?|\b(?P<word>noon|midday|midnight)\b", re.IGNORECASE
+    r"(?<![\d:.])(?P<h>\d{1,2}) ?(?P<half>[ap])(?:\.m\b\.?|m\b)|\b(?P<word>noon|midday|midnight)\b", re.IGNORECASE
 )
 _OCLOCK = re.compile(r"(?<![\d:.])(?P<h>\d{1,2}) o'clock", re.IGNORECASE)
 

@@ -17,7 +17,7 @@ _JOINING = frozenset(listed("of the de la le du des van von der den di da del fo
 _OPENING = frozenset((files(__package__) / "openings.txt").read_text(encoding="utf-8").split())
 """Words that open a sentence and belong to no name."""
 _CALENDAR = frozenset(listed(f"{MONTHS} jan feb mar apr jun jul aug sep sept oct nov dec am pm"))
-_NO_NAMES = frozenset(listed("i i'm i'll i've i'd ok q a us"))
+_NO_NAMES = frozenset(listed("i i'm i'll i've i'd ok q a us usd eur gbp jpy inr cny rmb chf"))
 
 
 @dataclass(frozen=True, slots=True)
