@@ -51,6 +51,13 @@ def values_of(file: Path) -> Iterator[tuple[int | None, Any]]:
     yield from ((None, value) for value in (whole if isinstance(whole, list) else [whole]))
 
 
+def check_id(name: str, file: Path, line: int | None, field: str) -> None:
+    """Raises BadInput for a text that can name nothing in rows and tables."""
+    if not is_id(name):
+        problem = f"{name[: LONGEST_ID + 1]!r} is not 1 to {LONGEST_ID} printable characters"
+        raise BadInput(problem, file=file, line=line, field=field)
+
+
 class Ids:
     """The ids that a file has shown so far, for tasks that must each have one of their own."""
 
@@ -60,9 +67,7 @@ class Ids:
 
     def add(self, name: str, line: int | None) -> None:
         """Raises BadInput for an id that no row could bear, or that another line has."""
-        if not is_id(name):
-            problem = f"{name!r} is not 1 to {LONGEST_ID} printable characters"
-            raise BadInput(problem, file=self._file, line=line, field=self._field)
+        check_id(name, self._file, line, self._field)
         if name in self._lines:
             before = f"line {self._lines[name]}" if self._lines[name] else "the file"
             raise BadInput(f"{before} has {name!r} already", file=self._file, line=line, field=self._field)

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from builder.errors import BadInput
 from builder.text import printable
 from builder.validation import validated
-from harnesses.task_file import Ids, Upstream, lines_of
+from harnesses.task_file import Ids, Upstream, check_id, lines_of
 from judges.case import Text
 
 SEPARATOR = "<::>"
@@ -86,6 +86,7 @@ def read(file: Path) -> Iterator[Task]:
     for number, value in lines_of(file):
         task = validated(Task, value, file=file, line=number)
         ids.add(task.task_id, number)
+        check_id(task.conversation, file, number, "conversation_id")
         last = len(task.input) - 1
         if task.input[last].speaker != "user":
             problem = "the last turn must be the user's"

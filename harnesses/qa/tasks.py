@@ -12,7 +12,7 @@ from builder.errors import BadInput, Technical
 from builder.records import Verdict
 from builder.validation import Strict, validated
 from harnesses.qa.grading import Answer, Contains, Grading, Judge, Regex, grader
-from harnesses.task_file import Ids, lines_of
+from harnesses.task_file import Ids, check_id, lines_of
 from judges.case import Text
 
 
@@ -77,6 +77,8 @@ def read(file: Path, default: Grading | None) -> Iterator[tuple[int, Row, Gradin
     for number, value in lines_of(file):
         row = validated(Row, value, file=file, line=number)
         ids.add(row.id, number)
+        if row.group is not None:
+            check_id(row.group, file, number, "group")
         grading = row.grading or default
         if grading is None:
             problem = "there is none, here or in the workload's options"

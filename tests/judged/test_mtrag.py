@@ -123,6 +123,7 @@ def test_a_count_takes_the_first_tasks_dropped_ones_included(mtrag: MTRAG) -> No
         ("task_id", ..., "task_id: Field required"),
         ("task_id", "", "task_id: '' is not 1 to 200 printable characters"),
         ("task_id", "a\u001bb", "task_id: 'a\\x1bb' is not 1 to 200 printable characters"),
+        ("conversation_id", "a\nb", "conversation_id: 'a\\nb' is not 1 to 200 printable characters"),
         ("input", [], "input: Tuple should have at least 1 item"),
         ("input.0.speaker", "model", "input.0.speaker: Input should be 'user' or 'agent'"),
         ("input.0.speaker", "agent", "input.0.speaker: the last turn must be the user's"),

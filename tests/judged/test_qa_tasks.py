@@ -166,6 +166,8 @@ def test_beside_a_judge_rows_may_have_rules_of_their_own(tmp_path: Path) -> None
         ({"grading": {"by": "numeric", "absolute": -1}}, "grading.numeric.absolute: Input should be greater"),
         ({"grading": JUDGE}, "grading: only the option `grading` can call for the judge"),
         ({"reference": "5"}, "reference: what should be a right answer does not pass: not an accepted answer"),
+        ({"group": "\u202e"}, "group: '\\u202e' is not 1 to 200 printable characters"),
+        ({"group": ""}, "group: '' is not 1 to 200 printable characters"),
         ({"answer": "4"}, "answer: unknown key"),
     ],
 )
