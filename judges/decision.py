@@ -101,20 +101,26 @@ class Grounds:
                 yield f"no claim quotes sentence {number} of the answer"
 
 
-def problems(report: Report, grounds: Grounds) -> list[str]:
-    """Why a report cannot be believed. Nothing in it repeats what the report or the answer says."""
-    return [
-        *_wrong_parts(report, grounds),
-        *_wrong_claims(report, grounds),
-        *_wrong_items(report, grounds),
-        *grounds.unseen(report.claims),
-    ]
+def problems(report: Report, grounds: Grounds, thresholds: Thresholds) -> list[str]:
+    """Why a report cannot be believed. Nothing in it repeats what the report or the answer says.
+
+    All of the answer must have been looked at before it may pass; one fault is enough to fail it.
+    """
+    found = [*_wrong_parts(report, grounds), *_wrong_claims(report, grounds), *_wrong_items(report, grounds)]
+    if not found and not decided(report, grounds, thresholds):
+        found += grounds.unseen(report.claims)
+    return found
 
 
 def _wrong_parts(report: Report, grounds: Grounds) -> Iterator[str]:
     for number, part in enumerate(report.parts):
-        if part.status == "given" and not grounds.places(part.answer_quote):
+        if part.status != "given":
+            continue
+        places = grounds.places(part.answer_quote)
+        if not places:
             yield f"parts.{number}.answer_quote is not in the answer, word for word"
+        elif not any(grounds.overlap(claim, places) for claim in report.claims):
+            yield f"parts.{number}: no claim quotes what gives it"
 
 
 def _wrong_claims(report: Report, grounds: Grounds) -> Iterator[str]:

@@ -17,6 +17,7 @@ from judges.guards import Item, items_of
 from judges.prompts import prompts_digest
 from judges.rendering import rendered
 from judges.report import Malformed, Report, read
+from judges.text import words
 
 WORKLOAD = "judge"
 """Under this name questions to judges are kept, whatever workload the answer is of."""
@@ -79,6 +80,8 @@ def judged(case: Case, panel: Judge, asks: Asks, subject: str) -> Finding:
     cannot be had; then its reason says why. Other errors of `asks` (a rejected key, a budget) go on upwards.
     """
     items = items_of(case)
+    if not words(case.answer):
+        return Finding(Verdict.FAIL, "the answer has no words", items, ())
     if len(items) > MOST_ITEMS:
         reason = f"{len(items)} figures and names of the answer are in no source"
         return Finding(Verdict.FAIL, reason, items, ())
@@ -143,7 +146,7 @@ class _Seat:
                 return self._technical([*refused, error.reason])
             try:
                 report = read(response)
-                wrong = problems(report, grounds)
+                wrong = problems(report, grounds, self.panel.thresholds)
             except Malformed as error:
                 wrong = [str(error)]
             else:

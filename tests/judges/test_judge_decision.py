@@ -74,7 +74,7 @@ def rules(one: Report, **thresholds: int) -> list[str]:
 
 
 def test_an_answer_without_fault_passes_whatever_word_the_judge_has_for_it() -> None:
-    assert problems(report(), GROUNDS) == []
+    assert problems(report(), GROUNDS, Thresholds()) == []
     assert rules(report()) == rules(report(verdict="passed")) == []
 
 
@@ -123,7 +123,8 @@ def test_thresholds_are_the_config_s() -> None:
         (("claims", 0), {"answer_quote": "It was built in 1890."}, "claims.0.answer_quote"),
         (("parts", 0), {"answer_quote": "In 1890"}, "parts.0.answer_quote"),
         (("parts", 0), {"answer_quote": ""}, "parts.0.answer_quote"),
-        (("claims", 1), {"answer_quote": "It was built"}, "no claim quotes sentence 2"),
+        (("claims", 1), {"answer_quote": "It was built"}, "parts.1: no claim quotes what gives it"),
+        (("claims", 2), {"answer_quote": "It was built"}, "no claim quotes sentence 3"),
         (("claims", 0), {"answer_quote": "It was built in"}, "no claim quotes a figure of sentence 1"),
         ((), {"items": [{"item": 1, "status": "harmless"}]}, "each of the 0 listed items"),
     ],
@@ -131,7 +132,7 @@ def test_thresholds_are_the_config_s() -> None:
 def test_a_report_that_can_not_be_true_is_not_believed(
     path: tuple[Any, ...], change: dict[str, Any], problem: str
 ) -> None:
-    found = problems(report(*path, **change), GROUNDS)
+    found = problems(report(*path, **change), GROUNDS, Thresholds())
     assert any(problem in one for one in found), found
 
 
@@ -162,7 +163,7 @@ def test_a_listed_figure_is_settled_by_evidence_or_fails(
     other = {"item": 2, "status": "derived", "evidence_quotes": ["built in 1790"]}
     parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
     one = report(claims=claims, parts=parts, items=[{"item": 1, **entry}, other])
-    assert (problems(one, grounds) == []) == believed
+    assert (problems(one, grounds, Thresholds()) == []) == believed
     assert [reason.rule for reason in decided(one, grounds, Thresholds())] == failed
 
 
@@ -226,6 +227,18 @@ def test_an_answer_of_nothing_but_strange_figures_needs_no_judge() -> None:
     finding = judged(case, panel(1, 1, "unanimous"), Nobody(), "s")
     assert finding.verdict is Verdict.FAIL
     assert finding.opinions == ()
+
+
+@pytest.mark.parametrize("answer", ["!!!", "\u200b\x00", "👍"])
+def test_an_answer_without_words_needs_no_judge(answer: str) -> None:
+    finding = judged(CASE.model_copy(update={"answer": answer}), panel(1, 1, "unanimous"), Nobody(), "s")
+    assert (finding.verdict, finding.opinions) == (Verdict.FAIL, ())
+
+
+def test_one_fault_is_enough_and_the_rest_need_not_have_been_looked_at() -> None:
+    lazy = report(claims=[{**FINE["claims"][0], "status": "contradicted"}], parts=FINE["parts"][:1])
+    assert problems(lazy, GROUNDS, Thresholds()) == []
+    assert "contradiction" in rules(lazy)
 
 
 VERDICTS = st.sampled_from([Verdict.PASS, Verdict.FAIL, Verdict.TECHNICAL])

@@ -131,7 +131,7 @@ def test_any_text_is_read_without_a_crash_and_its_own_copy_is_a_source(evidence:
     assert [item for item in found(answer, answer) if item[0] != "name"] == []
 
 
-RUNS = "1 1/|1,|1,111|A |one |one hundred and |1 in |1/|May |9|1 000 |$|[1]|A of the |½|3 and a half |'|A'|!) |12 May |#|\n"
+RUNS = "1,|1,111|A |one |one hundred and |1 in |1/|May |9|1 000 |$|[1]|A of the |½|3 and a half |'|A'|!) |12 May |#|\n"
 
 
 @pytest.mark.parametrize("piece", RUNS.split("|"))

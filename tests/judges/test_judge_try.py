@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from builder.config import Config
+from builder.validation import validated
 from tests.conftest import Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import Entry, entries, reporting, with_judges
@@ -48,6 +50,20 @@ def test_the_verdict_is_shown_with_all_that_it_rests_on(tmp_path: Path, provider
 def test_an_honest_answer_passes(tmp_path: Path, provider: Start) -> None:
     server = provider({"harsh": reporting(playing.harsh)})
     done = tried(tmp_path, ENTRIES["library-fines/cents"], with_judges(server.url, "harsh"), "--json")
+    assert json.loads(done.out)["verdict"] == "pass"
+
+
+def test_a_judge_without_native_tools_reports_under_a_schema(tmp_path: Path, provider: Start) -> None:
+    def under_schema(request: Any) -> Answer:
+        schema = request["response_format"]["json_schema"]["schema"]["anyOf"][0]["properties"]["arguments"]
+        claim = schema["properties"]["claims"]["items"]["properties"]
+        assert (claim["answer_quote"]["maxLength"], schema["properties"]["claims"]["maxItems"]) == (600, 60)
+        assert "items" not in schema["required"]
+        return Answer(json.dumps({"function": "report", "arguments": playing.sloppy(request)}))
+
+    config = with_judges(provider({"small": under_schema}).url, "small").model_dump(mode="json")
+    config["protocol"]["judge"]["models"][0]["actions"] = "json_schema"
+    done = tried(tmp_path, ENTRIES["library-fines/cents"], validated(Config, config), "--json")
     assert json.loads(done.out)["verdict"] == "pass"
 
 
