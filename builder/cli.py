@@ -15,7 +15,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import audit, cache, diff, estimate, explain, publish, relabel, report, score, verify
+from builder.commands import audit, cache, diff, estimate, explain, judge, publish, relabel, report, score, verify
 from builder.commands.stopping import INTERRUPTED, stopping
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
@@ -204,6 +204,7 @@ main.add_command(cache.group)
 main.add_command(explain.command)
 main.add_command(report.command)
 main.add_command(score.command)
+main.add_command(judge.group)
 main.add_command(audit.group)
 main.add_command(publish.command)
 main.add_command(verify.command)
