@@ -20,7 +20,7 @@ from harnesses.base import NeedsJudge, TellsHowSoon
 
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the step that it shows: the question, and a short answer."""
-_REPORT = Amount(1, 3000, 700)
+REPORT = Amount(1, 3000, 700)
 """What a verdict of one judge takes beside the case: rubric and form, and a report."""
 
 
@@ -148,7 +148,7 @@ def _add_judging(seed: Seed, trials: Sequence[Bill], bench: Bench, judge: Judge,
     A trial takes one call where seeds have one step; of longer ones the mean over all places is taken.
     """
     last, steps = seed.shape[-1], len(seed.shape)
-    one = Amount(0, last.prompt + last.output) + _REPORT
+    one = Amount(0, last.prompt + last.output) + REPORT
     seats = len(judge.models) * judge.samples
     needed = seats if judge.rule == "unanimous" else seats // 2 + 1
     attempts = bench.workload.seeds.attempts if bench.workload.seeds.source == "collect" else 1

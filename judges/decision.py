@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from builder.config import Thresholds
 from judges.case import Case
-from judges.guards import FIGURES, Item, Sources
+from judges.guards import FIGURES, Item, Sources, numbers
 from judges.report import STYLE, Claim, Rating, Report
 from judges.text import Tokens, plain, sentences, words
 
@@ -27,6 +27,9 @@ COVERED = 1 / 3
 """The share of a sentence's words that claims must quote for it to have been looked at."""
 FACTS: frozenset[str] = frozenset({"number", "date", "amount", "ratio", "vote"})
 """Kinds of claim that are crucial whatever the judge says."""
+SUPPORT: frozenset[str] = frozenset({"supported", "derived"})
+RESTING: frozenset[str] = SUPPORT | {"contradicted"}
+"""What a judge must quote evidence for."""
 
 
 class Reason(NamedTuple):
@@ -71,9 +74,10 @@ class Grounds:
         return bool(quotes) and all(map(self.in_evidence, quotes))
 
     def status(self, claim: Claim) -> str:
-        """A claim's status, where support counts as none if its quotes are not in the evidence."""
-        held = claim.status != "supported" or self.rests_on(claim.evidence_quotes)
-        return claim.status if held else "unsupported"
+        """A claim's status: `derived` is support too, and none is where its quotes are not in the evidence."""
+        if claim.status not in SUPPORT:
+            return claim.status
+        return "supported" if self.rests_on(claim.evidence_quotes) else "unsupported"
 
     def overlap(self, claim: Claim, places: Sequence[range]) -> bool:
         """Whether a claim quotes any of these places of the answer."""
@@ -81,7 +85,12 @@ class Grounds:
         return any(a.start < b.stop and b.start < a.stop for a in own for b in places)
 
     def lacks_figures(self, claim: Claim) -> bool:
-        """Whether a claim has figures that its own quotes and the conversation do not have, and that are no item."""
+        """Whether a claim has figures that its own quotes and the conversation do not have, and that are no item.
+
+        Of a derived claim no more is asked than something to reckon with: a figure, or several things to count.
+        """
+        if claim.status == "derived":
+            return len(claim.evidence_quotes) < 2 and not _have_a_figure(claim.evidence_quotes)
         listed = {(item.kind, item.text.casefold()) for item in self.items}
         own = Sources.of_texts([*claim.evidence_quotes, *(turn.text for turn in self.case.turns)])
         lacking = own.unknown(plain(claim.answer_quote))
@@ -99,6 +108,10 @@ class Grounds:
                 yield f"no claim quotes a figure of sentence {number} of the answer"
             elif len(here) >= SHORTEST and seen < len(here) * COVERED:
                 yield f"no claim quotes sentence {number} of the answer"
+
+
+def _have_a_figure(quotes: Sequence[str]) -> bool:
+    return any(numbers.figures(plain(quote)) for quote in quotes)
 
 
 def problems(report: Report, grounds: Grounds, thresholds: Thresholds) -> list[str]:
@@ -128,11 +141,11 @@ def _wrong_claims(report: Report, grounds: Grounds) -> Iterator[str]:
         place = f"claims.{number}"
         if not grounds.places(claim.answer_quote):
             yield f"{place}.answer_quote is not in the answer, word for word"
-        if claim.kind != "no_claim" and claim.status in {"supported", "contradicted"} and not claim.evidence_quotes:
+        if claim.kind != "no_claim" and claim.status in RESTING and not claim.evidence_quotes:
             yield f"{place} is {claim.status} and quotes no evidence"
         elif not all(map(grounds.in_evidence, claim.evidence_quotes)):
             yield f"{place}.evidence_quotes: a quote is not in the evidence, word for word"
-        elif claim.status == "supported" and grounds.lacks_figures(claim):
+        elif claim.status in SUPPORT and grounds.lacks_figures(claim):
             yield f"{place}: its quotes do not hold its figures"
 
 
@@ -143,7 +156,7 @@ def _wrong_items(report: Report, grounds: Grounds) -> Iterator[str]:
         return
     for entry in report.items:
         place = f"items, number {entry.item}"
-        if entry.status in {"supported", "derived"} and not entry.evidence_quotes:
+        if entry.status in SUPPORT and not entry.evidence_quotes:
             yield f"{place} is {entry.status} and quotes no evidence"
         elif not all(map(grounds.in_evidence, entry.evidence_quotes)):
             yield f"{place}: a quote is not in the evidence, word for word"
@@ -180,7 +193,7 @@ def _unresolved(report: Report, grounds: Grounds) -> Iterator[Reason]:
 def _unfaithful(report: Report, grounds: Grounds) -> Iterator[Reason]:
     for claim in report.claims:
         status = grounds.status(claim)
-        if claim.kind == "no_claim" and claim.status == "supported" and not grounds.lacks_figures(claim):
+        if claim.kind == "no_claim" and claim.status in SUPPORT and not grounds.lacks_figures(claim):
             continue
         relied_on = claim.crucial or claim.kind in FACTS
         if status == "contradicted":
@@ -198,7 +211,7 @@ def _unsettled(report: Report, grounds: Grounds) -> Iterator[Reason]:
         rests = entry is not None and grounds.rests_on(entry.evidence_quotes)
         status = entry.status if entry is not None else "uncertain"
         harmless = status == "harmless" and item.kind not in FIGURES
-        if not harmless and not (status in {"supported", "derived"} and rests):
+        if not harmless and not (status in SUPPORT and rests):
             yield Reason(f"unsupported {item.kind}", item.text)
 
 

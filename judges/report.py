@@ -44,7 +44,8 @@ class Claim(Strict):
     """`no_claim`: a courtesy, an introduction, or what the user said repeated."""
     crucial: bool
     """Whether somebody who asked this would rely on it."""
-    status: Literal["supported", "unsupported", "contradicted", "uncertain"]
+    status: Literal["supported", "derived", "unsupported", "contradicted", "uncertain"]
+    """`derived`: it follows from what the evidence says by counting, reckoning or converting."""
     evidence_quotes: Quotes = ()
     """Word for word from the evidence: what supports or contradicts the claim."""
     note: Words = ""

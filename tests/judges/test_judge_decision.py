@@ -136,6 +136,21 @@ def test_a_report_that_can_not_be_true_is_not_believed(
     assert any(problem in one for one in found), found
 
 
+@pytest.mark.parametrize(
+    ("quotes", "believed"),
+    [
+        (["It has two wheels.", "The mill was built in 1790."], True),
+        (["It has two wheels."], True),
+        (["It belongs to the Marsh family.", "It has two wheels."], True),
+        (["It belongs to the Marsh family."], False),
+        (["It has three wheels.", "The mill was built in 1790."], False),
+    ],
+)
+def test_what_is_derived_rests_on_something_to_count_or_reckon_with(quotes: list[str], believed: bool) -> None:
+    one = report("claims", 0, status="derived", evidence_quotes=quotes)
+    assert (problems(one, GROUNDS, Thresholds()) == []) == believed
+
+
 def test_a_quote_that_is_not_there_supports_nothing_even_if_nobody_asks_again() -> None:
     assert "unsupported claim" in rules(report("claims", 1, evidence_quotes=["it is owned by the Marsh family"]))
 
