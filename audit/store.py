@@ -259,6 +259,11 @@ class AuditStore(Database):
         rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
 
+    def latest(self, reviewer: str) -> Recorded | None:
+        """The verdict that `undo` would take back; None where there is none."""
+        rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
+        return _recorded(rows[0]) if rows else None
+
     def said(self, step_id: str) -> list[Recorded]:
         """All reviewers' verdicts on a step that stand, in the order of their names."""
         return [_recorded(row) for row in self._read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))]

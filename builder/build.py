@@ -25,9 +25,17 @@ from builder.seeds import SeedFile, strong_models
 from builder.text import LONGEST_ID, is_id
 from builder.validation import changes
 from builder.workers import Threads, Workers
-from harnesses.base import Harness, KeepsFiles
+from harnesses.base import Harness, KeepsFiles, NeedsJudge
+from judges.decision import RULES
+from judges.prompts import prompts_digest
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
+BUILT_IN = {
+    "bfcl": "harnesses.bfcl:BFCL",
+    "mtrag": "harnesses.mtrag:MTRAG",
+    "planted": "harnesses.planted:Planted",
+    "qa": "harnesses.qa:QA",
+    "qmsum": "harnesses.qmsum:QMSum",
+}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 
@@ -113,6 +121,9 @@ def bench_of(protocol: Protocol, index: int, departed: Sequence[str] = ()) -> Be
         strong_models(workload.seeds, protocol.pool)
     except BadInput as error:
         raise BadInput(str(error), field=place) from None
+    if protocol.judge is None and isinstance(harness, NeedsJudge) and harness.needs_judge:
+        problem = f"an LLM judges the answers of {harness.name!r}: name its models in `protocol.judge.models`"
+        raise BadInput(problem, field=place)
     file = workload.seeds.file
     return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name, departed) if file else None)
 
@@ -153,18 +164,21 @@ class Build:
         return {bench.harness.name: bench.harness.multi_step for bench in self._benches}
 
     def _check_versions(self) -> None:
-        """A harness that changed since the run was begun would label one run by two measures."""
+        """A harness or judge that changed since the run was begun would label one run by two measures."""
         versions = [
             {"benchmark": bench.harness.name, "version": bench.harness.version, "seeds": bench.workload.seeds.source}
             for bench in self._benches
         ]
-        begun = self._ledger.meta("workloads")
+        judge = {"prompts": prompts_digest(), "rules": RULES} if self.protocol.judge else None
+        measures = {"workloads": versions, "judge": judge}
+        begun = {name: self._ledger.meta(name) for name in measures}
         if not self._ledger.is_begun:
-            self._ledger.set_meta("workloads", versions)
-        elif begun != versions:
-            differences = "; ".join(changes({"workloads": begun}, {"workloads": versions}))
+            for name, measure in measures.items():
+                self._ledger.set_meta(name, measure)
+        elif begun != measures:
+            differences = "; ".join(changes(begun, measures))
             raise BadInput(
-                f"the workloads have changed since the run was begun ({differences}): "
+                f"the workloads or their judge have changed since the run was begun ({differences}): "
                 "go on with the stepdown that began it, or name another folder",
                 file=self._run.path,
             )

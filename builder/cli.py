@@ -15,7 +15,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import audit, cache, diff, estimate, explain, publish, relabel, verify
+from builder.commands import audit, cache, diff, estimate, explain, judge, publish, relabel, report, score, verify
 from builder.commands.stopping import INTERRUPTED, stopping
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
@@ -57,8 +57,10 @@ def main() -> None:
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
+      stepdown report runs/q --out report.html              what its labels look like, and what they would save
       stepdown audit sample runs/q                          steps for people to check
       stepdown publish runs/q --out release                 a data set that others can load and check
+      stepdown score release predictions.jsonl              how well a router's tiers do against a release
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -200,6 +202,9 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(report.command)
+main.add_command(score.command)
+main.add_command(judge.group)
 main.add_command(audit.group)
 main.add_command(publish.command)
 main.add_command(verify.command)

@@ -56,7 +56,7 @@ def _config(config: Config) -> Iterator[Finding]:
     for index, workload in enumerate(config.protocol.workloads):
         look = partial(_version, workload, f"protocol.workloads.{index}.harness")
         yield _tried(f"workload {workload.harness}", look)
-    for _, model in config.protocol.pool.models():
+    for model in config.protocol.models.values():
         if model.weights is not None:
             yield _tried(f"model {model.name}", partial(local.check, model))
     for model in config.remote_models():

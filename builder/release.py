@@ -289,7 +289,7 @@ def _price(models: Mapping[str, Model], model: str, usage: Usage) -> float:
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
-    frozen = run.ledger.meta("protocol")
+    frozen, judge = run.ledger.meta("protocol"), run.ledger.meta("judge")
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
         "pool": {
@@ -301,7 +301,11 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
             ],
         },
         "workloads": run.ledger.meta("workloads"),
-        "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
+        "judge": {"rules": judge["rules"]} if judge else None,
+        "prompts": {
+            **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),
+            **({"judge": judge["prompts"]} if judge else {}),
+        },
         "protocol_digest": digest(frozen),
         "protocol": frozen,
         "seeds": {

@@ -15,7 +15,7 @@ from builder.records import Prefix
 
 Actions = Literal["tools", "json_schema"]
 
-ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 1}
+ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 2}
 """By adapter. Raised when its requests or its reading of answers change: cached answers are then not reused."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from builder.commands.audit import apply, files, prelabel, repeat, sample, summary
+from builder.commands.audit import apply, files, prelabel, repeat, sample, serve, summary
 
 
 @click.group("audit")
@@ -24,5 +24,13 @@ def group() -> None:
     """
 
 
-for command in (sample.command, *files.commands, prelabel.command, summary.command, *apply.commands, repeat.command):
+for command in (
+    sample.command,
+    serve.command,
+    *files.commands,
+    prelabel.command,
+    summary.command,
+    *apply.commands,
+    repeat.command,
+):
     group.add_command(command)
