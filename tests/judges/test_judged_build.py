@@ -221,6 +221,17 @@ def test_two_workers_ask_nothing_twice(shop: Shop, provider: Start) -> None:
     assert shop.labels() == [["mid"], ["high"]]
 
 
+def test_candidates_probed_together_that_say_the_same_are_judged_once(shop: Shop, provider: Start) -> None:
+    server = provider({**MODELS, "twin": MODELS["weak"], "sloppy": reporting(playing.sloppy)}, latency=0.05)
+    settings = config(server.url, ["lighthouse"], panel("sloppy"))
+    settings["protocol"]["pool"]["tiers"][0]["models"].append({"name": "twin", "model": "openai/twin"})
+    settings["protocol"]["rules"] = {"cascade_parallel": True}
+    assert shop.build(settings).code == 0
+    # The seed's answer, the twins' one answer, and that of the tier above.
+    assert (server.count("weak"), server.count("twin"), server.count("sloppy")) == (1, 1, 3)
+    assert server.repeated() == []
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
