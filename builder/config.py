@@ -128,10 +128,24 @@ class Workload(Strict):
     harness: str = Field(min_length=1)
     """A built-in harness, or `module:Class` of your own."""
     source: JsonObject = Field(default_factory=dict)
-    """Which instances; the harness says what it takes."""
+    """Which instances; the harness says what it takes. A `file` in it is a file of tasks, relative to the config."""
+    source_sha256: str | None = None
+    """Digest of `source.file` as it was first read; filled in, so that a changed file is a changed protocol."""
     options: JsonObject = Field(default_factory=dict)
     """The harness's own options."""
     seeds: Seeds
+
+    @model_validator(mode="after")
+    def _digest_is_of_a_file(self) -> Workload:
+        if self.source_sha256 is not None and self.tasks is None:
+            raise ValueError("`source_sha256` goes with `source.file`")
+        return self
+
+    @property
+    def tasks(self) -> Path | None:
+        """The file of tasks that the source names, where it names one."""
+        file = self.source.get("file")
+        return Path(file) if isinstance(file, str) else None
 
 
 class AuditRules(Strict):
@@ -298,8 +312,7 @@ def _resolved(config: Config, path: Path) -> Config:
     """The config with every file it names found, read once and digested."""
     protocol = config.protocol
     workloads = tuple(
-        workload.model_copy(update={"seeds": _digested(workload.seeds, path, f"protocol.workloads.{index}.seeds")})
-        for index, workload in enumerate(protocol.workloads)
+        _with_files(workload, path, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
     )
     hints = _digested(protocol.hints, path, "protocol.hints")
     operation = config.operation
@@ -313,15 +326,31 @@ def _resolved(config: Config, path: Path) -> Config:
     return Config(protocol=protocol, operation=operation)
 
 
+def _with_files(workload: Workload, config: Path, field: str) -> Workload:
+    """The workload with the files of its tasks and of its seeds found and digested."""
+    seeds = _digested(workload.seeds, config, f"{field}.seeds")
+    if workload.tasks is None:
+        return workload.model_copy(update={"seeds": seeds})
+    file, sha256 = _found(workload.tasks, workload.source_sha256, config, f"{field}.source")
+    source = {**workload.source, "file": str(file)}
+    return workload.model_copy(update={"seeds": seeds, "source": source, "source_sha256": sha256})
+
+
 def _digested(part: Part, config: Path, field: str) -> Part:
     if part.file is None:
         return part
+    file, sha256 = _found(part.file, part.sha256, config, field)
+    return part.model_copy(update={"file": file, "sha256": sha256})
+
+
+def _found(named: Path, expected: str | None, config: Path, field: str) -> tuple[Path, str]:
+    """Where a file that the config names lies, and its digest. Raises BadInput: unreadable, or not as expected."""
     try:
-        file = (config.parent / part.file).resolve()
+        file = (config.parent / named).resolve()
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{str(part.file)!r}: {problem}", file=config, field=f"{field}.file") from None
-    if part.sha256 not in (None, sha256):
-        raise BadInput(f"{part.file} is not the file with this digest", file=config, field=f"{field}.sha256")
-    return part.model_copy(update={"file": file, "sha256": sha256})
+        raise BadInput(f"{str(named)!r}: {problem}", file=config, field=f"{field}.file") from None
+    if expected not in (None, sha256):
+        raise BadInput(f"{named} is not the file with this digest", file=config, field=f"{field}.sha256")
+    return file, sha256

@@ -11,7 +11,7 @@ from builder.build import bench_of
 from builder.config import Config, Judge, Protocol
 from builder.estimate import Amount, Bill, Plan, best, expected, label_shares, whole, worst
 from builder.label import Bench, rules_of
-from builder.ledger import Ledger
+from builder.ledger import Ledger, Purpose
 from builder.pool import Model
 from builder.records import Usage
 from builder.seeds import strong_models
@@ -197,6 +197,8 @@ def taken_by(ledger: Ledger, protocol: Protocol) -> dict[str, Taken]:
     """What a run's calls took, by model, at its own pool's prices."""
     found: dict[str, Taken] = {}
     for total in ledger.call_totals():
+        if total.purpose == Purpose.REPEAT:
+            continue  # the audit's, not the labels'
         model = protocol.models.get(total.model)
         price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
         took = Spent(total.calls, price(total.usage))

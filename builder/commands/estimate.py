@@ -58,7 +58,7 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     it by --steps or name a run of the same workload by --run. What else is assumed stands below the table.
     """
     loaded = configs.load(config)
-    console.name_foreign_code(loaded)
+    console.name_foreign_code(loaded.protocol)
     seeds, taken, open_instances = Seeds({}), None, 0
     if folder is not None:
         seeds, taken, open_instances = _of_run(folder)
