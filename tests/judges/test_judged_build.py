@@ -141,7 +141,7 @@ def test_garbage_is_retried_and_the_report_after_it_counts(shop: Shop, provider:
 
 
 def test_garbage_to_the_last_blocks_and_a_resume_pays_for_no_old_garbage(shop: Shop, provider: Start) -> None:
-    """Nine tries are garbage; each process has three. What is in the cache is passed over without being paid again."""
+    """Seven tries are garbage; each process has three. What is in the cache is passed over without being paid again."""
     flaky = Failing(7, GARBAGE, reporting(playing.sloppy))  # type: ignore[arg-type]
     server = provider({**MODELS, "sloppy": flaky})
     blocked = shop.build(config(server.url, ["lighthouse"], panel("sloppy", attempts=3)))
