@@ -1,4 +1,4 @@
-"""SWE-bench's instances, in the format of swebench 5: read from a file or a Hugging Face data set, checked, selected."""
+"""SWE-bench's instances in the format of swebench 5: read from a file or a Hugging Face data set, checked, selected."""
 
 from __future__ import annotations
 
