@@ -25,7 +25,7 @@ from builder.seeds import SeedFile, strong_models
 from builder.text import LONGEST_ID, is_id
 from builder.validation import changes
 from builder.workers import Threads, Workers
-from harnesses.base import Harness
+from harnesses.base import Harness, KeepsFiles
 
 BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
 """The workloads that come with stepdown; others are named `module:Class`."""
@@ -170,7 +170,7 @@ class Build:
         """
         self._ledger.reopen()
         if not self._ledger.is_begun:
-            self._ledger.admit((instance.benchmark, instance.id, instance.dropped) for instance in self._once_each())
+            self._ledger.admit(self._once_each())
         counts = self._ledger.counts()
         self.progress.total = sum(counts.values())
         self.progress.steps = self._ledger.locked_steps()
@@ -196,6 +196,9 @@ class Build:
         if not self._ledger.counts().get(State.OPEN, 0):
             return
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
+        for bench in self._benches:
+            if isinstance(bench.harness, KeepsFiles):
+                bench.harness.keep_in(self._run.cache_folder / "workloads" / bench.harness.name)
         models, operation = self.protocol.models, self._config.operation
         already = spent(self._run.path, self._ledger, models)
         purse = Purse(operation.budget, already, self._run.path, self._stop)

@@ -186,7 +186,7 @@ class InstanceLabelling:
                 )
                 if outcome.verdict is Verdict.PASS:
                     verified = self._verified(outcome.trajectory, trial)
-                    outcome = Outcome(verified.verdict, outcome.trajectory, verified.reason)
+                    outcome = replace(verified, trajectory=outcome.trajectory)
                 yield outcome, trial_id, model
 
     def _seed_trial(self, model: str, number: int) -> Trial:
@@ -275,4 +275,4 @@ class InstanceLabelling:
     def _recalled(self, known: TrialRecord) -> Outcome:
         kept = known.accepted and known.purpose in KEPT
         trajectory = self._ledger.trajectory(known.id, self._bench.harness.mask) if kept else ()
-        return Outcome(known.verdict, trajectory, known.reason)
+        return Outcome(known.verdict, trajectory, known.reason, known.grading)

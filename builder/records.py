@@ -289,13 +289,16 @@ def assistant_message(response: Response, first_call: int = 1) -> Message:
 class Instance:
     """One task of a workload. `task` is the workload's own data (JSON); `id` is unique within the benchmark.
 
-    A workload's structural filter sets `dropped` to the reason: such an instance is counted, not searched.
+    A workload's structural filter sets `dropped` to the reason: such an instance is counted, not searched. `group`
+    names what an honest evaluation holds out whole (a repository, a conversation, a meeting, a family of functions);
+    an instance that has nothing in common with others is a group of its own.
     """
 
     benchmark: str
     id: str
     task: Mapping[str, Any]
     dropped: str | None = None
+    group: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -355,12 +358,19 @@ class Trial:
 class Outcome:
     """What a trial came to. `trajectory` holds all steps that were executed, replayed ones included.
 
-    `reason` says in a few words why the verdict is not pass. `trajectory` is empty where none was kept.
+    `reason` says in a few words why the verdict is not pass. `trajectory` is empty where none was kept. `grading` is
+    what the verdict rests on, JSON, where the workload has more to say than the reason.
     """
 
     verdict: Verdict
     trajectory: Trajectory = ()
     reason: str = ""
+    grading: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        # Both may quote what a model wrote.
+        object.__setattr__(self, "reason", clean_text(self.reason))
+        object.__setattr__(self, "grading", _cleaned(self.grading))
 
 
 @dataclass(frozen=True, slots=True)

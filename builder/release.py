@@ -98,6 +98,7 @@ def evidence(instance: Labelled, index: int, pool: Pool) -> dict[str, Any]:
     tiers = pool.tiers
     return {
         "id": f"{record.benchmark}/{record.instance_id}/{index}",
+        "group": record.group,
         "basis": "executed",
         "lock": {"tier": tiers[lock.tier].name, "model": lock.model},
         "hint": tiers[instance.hints[index]].name if index in instance.hints else None,
@@ -122,6 +123,7 @@ def trial_evidence(record: TrialRecord, tier: str) -> dict[str, Any]:
         "accepted": record.accepted,
         "calls": record.calls,
         "reason": record.reason,
+        **({"grading": record.grading} if record.grading is not None else {}),
     }
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from builder.cache import Question
 from builder.calls import Calls, NoAnswer
 from builder.errors import StepdownError, Technical
 from builder.pool import Pool
 from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
-from harnesses.base import Checkpoint, Episode, Harness
+from harnesses.base import Checkpoint, Episode, Explains, Harness, VerifiesSeeds
+
+Grading = Mapping[str, Any] | None
+"""What a verdict rests on, where the workload says so."""
 
 
 class _Halted(Exception):
     """The trial is over: its outcome is certain."""
 
-    def __init__(self, verdict: Verdict, reason: str) -> None:
-        self.verdict, self.reason = verdict, reason
+    def __init__(self, verdict: Verdict, reason: str, grading: Grading = None) -> None:
+        self.verdict, self.reason, self.grading = verdict, reason, grading
 
 
 class Replayer:
@@ -106,7 +110,7 @@ class Replayer:
                 live, served = self._next(episode, live, served)
                 model = assigned(len(steps) + 1)
         except _Halted as end:
-            return Outcome(end.verdict, tuple(steps), end.reason)
+            return Outcome(end.verdict, tuple(steps), end.reason, end.grading)
 
     @staticmethod
     def _act(episode: Episode, response: Response) -> None:
@@ -115,9 +119,10 @@ class Replayer:
             raise _Halted(*without)
         going = episode.advance(response)
         if certain := episode.doomed():
-            raise _Halted(*certain)
+            raise _Halted(*certain, _grading(episode))
         if not going:
-            raise _Halted(*episode.verdict())
+            verdict, reason = episode.verdict()
+            raise _Halted(verdict, reason, _grading(episode))
 
     @staticmethod
     def _next(episode: Episode, live: Prefix, served: Prefix) -> tuple[Prefix, Prefix]:
@@ -154,8 +159,8 @@ class Replayer:
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
-        verdict, reason = episode.verdict()
-        return Outcome(verdict, tuple(steps), reason)
+        verdict, reason = episode.seed_verdict() if isinstance(episode, VerifiesSeeds) else episode.verdict()
+        return Outcome(verdict, tuple(steps), reason, _grading(episode))
 
     @contextmanager
     def _episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
@@ -186,6 +191,10 @@ class Replayer:
         if live.canonical != recorded.canonical:
             raise Technical(f"replay diverged: the observation before step {step} is not the recorded one")
         return recorded
+
+
+def _grading(episode: Episode) -> Grading:
+    return episode.grading() if isinstance(episode, Explains) else None
 
 
 def _no_answer(response: Response) -> tuple[Verdict, str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
@@ -35,6 +36,26 @@ class Episode(Protocol):
         """The state as it stands; None where it cannot be captured."""
 
 
+@runtime_checkable
+class VerifiesSeeds(Protocol):
+    """An episode whose predicate may waver, and that looks twice before a seed is built upon."""
+
+    def seed_verdict(self) -> tuple[Verdict, str]:
+        """Asked in place of `verdict` when a seed is verified in a fresh episode."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """An episode whose verdict rests on more than a reason can say: a grader's report, a judge's findings."""
+
+    def grading(self) -> Mapping[str, Any] | None:
+        """What the verdict rests on, as JSON; asked after the verdict, and kept with the trial.
+
+        A function of what was graded: no time, no host and nothing of how the episode came about, since evidence must
+        be the same however often a run was interrupted.
+        """
+
+
 class Harness(Protocol):
     """One workload.
 
@@ -53,6 +74,17 @@ class Harness(Protocol):
 
     def open(self, instance: Instance, at: Checkpoint | None = None) -> AbstractContextManager[Episode]:
         """A fresh episode, or one that goes on from a checkpoint exactly as the one it was taken from would."""
+
+
+@runtime_checkable
+class KeepsFiles(Protocol):
+    """A harness that keeps files of its own beside the response cache: gradings that were dear to come by, logs."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Told once, before work begins: a folder of the harness's own that lasts as long as the cache.
+
+        Other runs and processes that share the cache share it too. It need not be there yet.
+        """
 
 
 @runtime_checkable

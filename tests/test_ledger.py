@@ -14,6 +14,7 @@ from builder.errors import BadInput
 from builder.ledger import Ledger, Purpose, State
 from builder.records import (
     Call,
+    Instance,
     Lock,
     Outcome,
     Prefix,
@@ -38,7 +39,7 @@ SEED = Trial(0, 1, "strong", None, Sample("seed"))
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     made = Ledger(tmp_path)
-    made.admit([("bfcl", "a", None), ("bfcl", "b", "no passages")])
+    made.admit([Instance("bfcl", "a", {}), Instance("bfcl", "b", {}, "no passages", group="passages")])
     return made
 
 
@@ -64,7 +65,7 @@ def test_a_chain_of_accepted_trials_reads_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, trials: list[tuple[int, list[str]]]
 ) -> None:
     ledger = Ledger(tmp_path_factory.mktemp("ledger"))
-    ledger.admit([("bfcl", "a", None)])
+    ledger.admit([Instance("bfcl", "a", {})])
     current = played(["p", "q", "r"])
     last = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
     for step, said in trials:

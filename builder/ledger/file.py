@@ -19,6 +19,7 @@ from builder.ledger.schema import (
     TrialRecord,
 )
 from builder.records import (
+    Instance,
     Lock,
     Mask,
     Message,
@@ -38,6 +39,10 @@ from builder.records import (
 
 LONGEST_REASON = 2000
 """Characters; a reason may quote what a model wrote."""
+
+
+_INSTANCE = "id, benchmark, instance_id, grouped_by, state, reason, seed, final, locks"
+"""The columns of an instance's record, in its order."""
 
 
 class Ledger(Database):
@@ -61,15 +66,21 @@ class Ledger(Database):
         """Whether the run's instances have been admitted; until then nothing of it is frozen."""
         return self.meta("begun") is not None
 
-    def admit(self, instances: Iterable[tuple[str, str, str | None]]) -> None:
-        """Register (benchmark, instance id, drop reason) in order: all of them or, where one raises, none."""
+    def admit(self, instances: Iterable[Instance]) -> None:
+        """Register instances in order: all of them or, where one raises, none."""
         with self._transaction() as db:
             db.execute("INSERT INTO meta VALUES ('begun', 'true')")
             db.executemany(
-                "INSERT INTO instances (benchmark, instance_id, state, reason) VALUES (?, ?, ?, ?)",
+                "INSERT INTO instances (benchmark, instance_id, grouped_by, state, reason) VALUES (?, ?, ?, ?, ?)",
                 (
-                    (benchmark, name, State.DROPPED if dropped else State.OPEN, dropped or "")
-                    for benchmark, name, dropped in instances
+                    (
+                        one.benchmark,
+                        one.id,
+                        one.group or one.id,
+                        State.DROPPED if one.dropped else State.OPEN,
+                        one.dropped or "",
+                    )
+                    for one in instances
                 ),
             )
 
@@ -79,7 +90,7 @@ class Ledger(Database):
         marks = ",".join("?" * len(wanted))
         last = 0
         while page := self._read(
-            f"SELECT id, benchmark, instance_id, state, reason, seed, final, locks FROM instances "  # noqa: S608
+            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
             f"WHERE state IN ({marks}) AND id > ? ORDER BY id LIMIT 500",
             (*wanted, last),
         ):
@@ -89,7 +100,7 @@ class Ledger(Database):
     def instance(self, benchmark: str, instance_id: str) -> InstanceRecord:
         """The record of an instance. Raises KeyError."""
         found = self._read(
-            "SELECT id, benchmark, instance_id, state, reason, seed, final, locks FROM instances "
+            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
             "WHERE benchmark = ? AND instance_id = ?",
             (benchmark, instance_id),
         )
@@ -188,7 +199,7 @@ class Ledger(Database):
         with self._transaction() as db:
             cursor = db.execute(
                 "INSERT INTO trials (instance, purpose, base, step, tier, model, sample, call_limit, verdict, "
-                "accepted, calls, reason, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "accepted, calls, reason, grading, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     instance,
                     purpose.value,
@@ -202,6 +213,7 @@ class Ledger(Database):
                     accepted,
                     len(outcome.trajectory),
                     outcome.reason[:LONGEST_REASON],
+                    exact_json(outcome.grading) if outcome.grading is not None else None,
                     json.dumps(receipt.attempts, ensure_ascii=False),
                 ),
             )
@@ -253,12 +265,13 @@ class Ledger(Database):
                 accepted=bool(row[9]),
                 calls=row[10],
                 reason=row[11],
-                attempts=tuple(json.loads(row[12])),
-                superseded=bool(row[13]),
+                grading=json.loads(row[12]) if row[12] is not None else None,
+                attempts=tuple(json.loads(row[13])),
+                superseded=bool(row[14]),
             )
             for row in self._read(
                 "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
-                "attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
+                "grading, attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
                 (instance,),
             )
         ]
@@ -385,5 +398,5 @@ class Ledger(Database):
 
 
 def _instance(row: Any) -> InstanceRecord:
-    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[7]))
-    return InstanceRecord(row[0], row[1], row[2], State(row[3]), row[4], row[5], row[6], locks)
+    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[8]))
+    return InstanceRecord(row[0], row[1], row[2], row[3], State(row[4]), row[5], row[6], row[7], locks)

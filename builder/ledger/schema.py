@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from builder.records import Lock, Trial, Usage, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -16,6 +18,7 @@ CREATE TABLE instances (
     id INTEGER PRIMARY KEY,              -- in the order of the config and its sources
     benchmark TEXT NOT NULL,
     instance_id TEXT NOT NULL,
+    grouped_by TEXT NOT NULL,            -- what an honest evaluation holds out whole
     state TEXT NOT NULL,
     reason TEXT NOT NULL DEFAULT '',
     seed INTEGER REFERENCES trials (id),
@@ -37,6 +40,7 @@ CREATE TABLE trials (
     accepted INTEGER NOT NULL,
     calls INTEGER NOT NULL,              -- length of the trajectory as executed
     reason TEXT NOT NULL,
+    grading TEXT,                        -- what the verdict rests on, JSON; null: the workload says no more
     attempts TEXT NOT NULL,              -- errors before retries
     superseded INTEGER NOT NULL DEFAULT 0 -- a technical trial that was tried again
 );
@@ -107,6 +111,7 @@ class InstanceRecord:
     id: int
     benchmark: str
     instance_id: str
+    group: str
     state: State
     reason: str
     seed: int | None
@@ -126,6 +131,7 @@ class TrialRecord:
     accepted: bool
     calls: int
     reason: str
+    grading: Mapping[str, Any] | None
     attempts: tuple[str, ...]
     superseded: bool
 
