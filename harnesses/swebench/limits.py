@@ -53,5 +53,7 @@ class Limits(Strict):
             "pids_limit": self.processes,
             "ulimits": [Ulimit(name="fsize", soft=largest, hard=largest), Ulimit(name="core", soft=0, hard=0)],
             "log_config": LogConfig(type="none"),
+            # PID 1 does not listen to TERM: whoever stops it would wait ten seconds for nothing.
+            "stop_signal": "SIGKILL",
             "auto_remove": False,
         }
