@@ -243,7 +243,7 @@ def test_a_missing_report_is_technical(bench: Bench) -> None:
 
 def test_an_image_that_cannot_be_had_is_technical(bench: Bench, image: str, tmp_path: Path) -> None:
     nowhere = read(tmp_path, instance("127.0.0.1:9/nobody/nothing:none"))[0]
-    with pytest.raises(Technical, match="the image .* is not on this machine"):
+    with pytest.raises(Technical, match=r"the image .* is not on this machine"):
         bench.grader.grade(nowhere, SOLUTION)
 
 
