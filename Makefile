@@ -14,7 +14,7 @@ quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 full: $(VENV)/.full  ## everything that stepdown can do: SWE-bench, judges, the audit page, releases
 
 test: lint  ## ruff, mypy and the whole suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import cache, diff, estimate, explain, relabel
+from builder.commands import cache, diff, estimate, explain, relabel, seeds
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
@@ -222,6 +222,7 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(seeds.group)
 
 
 if __name__ == "__main__":

@@ -54,14 +54,20 @@ class Notes:
     stage: Stage = Stage.NOTHING
     begun: float | None = None
     """When the tests were begun, on the monotonic clock."""
-    seconds: float = 0.0
-    """What the tests took."""
+    seconds: float | None = None
+    """What the tests took, once they have ended."""
     over: Bound | None = None
     """What the container took too much of."""
     disk: int = 0
     """Bytes of its files beyond the image's, as they were last looked at."""
     troubles: list[str] = field(default_factory=list)
     """What Docker had to complain about."""
+
+    def tested_for(self) -> float:
+        """Seconds that the tests took, or have taken so far."""
+        if self.seconds is not None:
+            return self.seconds
+        return time.monotonic() - self.begun if self.begun is not None else 0.0
 
 
 class GraderClient:

@@ -104,10 +104,17 @@ class Grader:
     """
 
     def __init__(
-        self, folder: Path, connect: Callable[[], Any], limits: Limits | None = None, seconds: float = TESTS_SECONDS
+        self,
+        folder: Path,
+        connect: Callable[[], Any],
+        limits: Limits | None = None,
+        seconds: float = TESTS_SECONDS,
+        attempts: int = 3,
     ) -> None:
-        """`connect` gives the Docker SDK's client and may raise Technical; `seconds` bounds one run of the tests."""
+        """`connect` gives the Docker SDK's client and may raise Technical; `seconds` bounds one run of the tests;
+        `attempts` are made before a failure of the apparatus is taken for one."""
         self._folder, self._connect, self._limits, self._seconds = folder, connect, limits or Limits(), seconds
+        self._attempts = attempts
         self.version = version(self._limits, seconds)
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._guard = Lock()
@@ -192,7 +199,7 @@ class Grader:
         """Run it, again where the apparatus failed. Raises Technical where it still does, and _Over."""
         failures: list[str] = []
         for attempt in Retrying(
-            stop=stop_after_attempt(3),
+            stop=stop_after_attempt(self._attempts),
             wait=wait_exponential(max=10),
             retry=retry_if_exception_type(Technical),
             reraise=True,
@@ -219,7 +226,7 @@ class Grader:
             client.close()
             self._keep_log(task, logs, patch)
         grading = self._read_off(report, alive, notes)
-        usage = Usage(seconds=round(notes.seconds, 3), memory=memory, disk=notes.disk)
+        usage = Usage(seconds=round(notes.tested_for(), 3), memory=memory, disk=notes.disk)
         return grading.model_copy(update={"patch": _sha(patch), "usage": usage})
 
     def _official(self, task: Task, patch: bytes, client: GraderClient, logs: Path) -> JsonObject | None:
@@ -248,8 +255,7 @@ class Grader:
                 return Grading(verdict=Verdict.FAIL, reason=_why_unresolved(report), report=report)
         if notes.over == "memory":
             raise _Over("memory")
-        late = notes.begun is not None and time.monotonic() - notes.begun >= self._seconds
-        if alive and notes.stage is Stage.TESTING and late:
+        if alive and report is None and notes.tested_for() >= self._seconds:
             raise _Over("time")
         if alive and notes.stage is Stage.PATCHING and not notes.troubles:
             return Grading(verdict=Verdict.FAIL, reason="the patch does not apply")

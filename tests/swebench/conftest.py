@@ -19,9 +19,10 @@ from tests.swebench.images import repository_image
 def docker() -> Iterator[Any]:
     import docker as sdk
 
-    with sdk.DockerClient.from_env(timeout=60) as client:
-        client.ping()
-        yield client
+    client = sdk.DockerClient.from_env(timeout=60)
+    client.ping()
+    yield client
+    client.close()
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def length(spans):
     """How many numbers the spans hold, each counted once."""
     return sum(end - first for first, end in merge(spans))
 '''
-TESTS = '''\
+TESTS = """\
 from spans import length, merge
 
 
@@ -37,15 +37,15 @@ def test_overlapping_spans_become_one():
 
 def test_spans_apart_stay_apart():
     assert merge([(1, 2), (4, 5)]) == [(1, 2), (4, 5)]
-'''
+"""
 NEW_TESTS = (
     TESTS
-    + '''
+    + """
 
 def test_a_span_within_another_changes_nothing():
     assert merge([(1, 9), (2, 3)]) == [(1, 9)]
     assert length([(1, 9), (2, 3)]) == 8
-'''
+"""
 )
 FILES = {
     "README.md": "# spans\n\nA few functions on spans of numbers.\n",
