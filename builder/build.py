@@ -27,7 +27,11 @@ from builder.validation import changes
 from builder.workers import Threads, Workers
 from harnesses.base import Harness, KeepsFiles
 
-BUILT_IN = {"bfcl": "harnesses.bfcl:BFCL", "planted": "harnesses.planted:Planted"}
+BUILT_IN = {
+    "bfcl": "harnesses.bfcl:BFCL",
+    "planted": "harnesses.planted:Planted",
+    "swebench": "harnesses.swebench.harness:SWEBench",
+}
 """The workloads that come with stepdown; others are named `module:Class`."""
 
 

@@ -61,7 +61,7 @@ class Sandbox:
         self, engine: Engine, image: str, base: str, limits: Limits, cwd: str, environment: Mapping[str, str]
     ) -> None:
         """Start a container of `image`. `base` is the instance's own image, which is known to work. Raises Lost."""
-        self._engine, self._base, self._limits = engine, base, limits
+        self._engine, self.base, self._limits = engine, base, limits
         self._cwd, self._environment = cwd, dict(environment)
         self._id = ""
         name = unique_name("episode")
@@ -270,7 +270,7 @@ class Sandbox:
 
     def _give_up(self, reason: str) -> None:
         """The container is of no use: the model's failure, unless a fresh one is not either. Raises Broken or Lost."""
-        control = Sandbox(self._engine, self._base, self._base, self._limits, self._cwd, self._environment)
+        control = Sandbox(self._engine, self.base, self.base, self._limits, self._cwd, self._environment)
         try:
             code, _ = self._probe(control.id, [*_SHELL, ":"], checked=False)
         finally:
