@@ -60,7 +60,7 @@ class Bench:
 
     def left(self) -> list[Any]:
         filters = {"label": [f"{OWNER}={owner()}", f"{KIND}=grading"]}
-        return list(self.docker.containers.list(all=True, filters=filters))
+        return list(self.docker.containers.list(all=True, filters=filters, ignore_removed=True))
 
     def output(self) -> str:
         """What the tests of the last graded patch printed."""
@@ -274,7 +274,7 @@ def test_what_a_killed_grading_leaves_is_removed_at_the_next_start(bench: Bench,
     filters = {"label": f"{KIND}=grading"}
 
     def theirs() -> list[Any]:
-        found = bench.docker.containers.list(filters=filters)
+        found = bench.docker.containers.list(filters=filters, ignore_removed=True)
         return [each for each in found if f":{process.pid}:" in each.labels[OWNER]]
 
     [container] = _until(theirs)
