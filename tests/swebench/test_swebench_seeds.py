@@ -207,3 +207,5 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
     done = stepdown("seeds", "convert", str(tmp_path), "--out", str(tmp_path / "seeds.jsonl"))
     assert (done.code, "there is no file *.traj.json" in done.err) == (2, True)
+    done = stepdown("seeds", "convert", str(tmp_path / "nowhere"), "--out", str(tmp_path / "seeds.jsonl"))
+    assert (done.code, done.err) == (2, f"stepdown: {tmp_path / 'nowhere'}: no such file or folder\n")
