@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from builder.errors import Lost
 from harnesses.swebench import disk
+from harnesses.swebench.engine import Engine
 from harnesses.swebench.labels import labels, unique_name
 from harnesses.swebench.limits import INIT, MIB, Limits
 
@@ -75,13 +76,16 @@ class Notes:
 class GraderClient:
     """A client for one run of the grader in one container. `close` removes the container, whatever became of it."""
 
-    def __init__(self, docker: Any, limits: Limits, seconds: float, patch: bytes) -> None:
-        """`docker` is the Docker SDK's client; `seconds` is what the tests may take; `patch` is put into the container
-        byte by byte, in place of what the grader makes of it as text."""
+    def __init__(self, engine: Engine, limits: Limits, seconds: float, patch: bytes) -> None:
+        """`seconds` is what the tests may take; `patch` is put into the container byte by byte, in place of what the
+        grader makes of it as text. Raises Lost."""
+        docker = engine.client
         self.notes = Notes()
         self.images = SimpleNamespace(get=lambda name: self._noted(lambda: docker.images.get(name)), pull=self._pull)
         self.containers = SimpleNamespace(get=self._nobody, create=self._create)
-        self._docker, self._limits, self._seconds, self._patch = docker, limits, seconds, patch
+        self._engine, self._docker = engine, docker
+        self._limits, self._seconds, self._patch = limits, seconds, patch
+        self._name = ""
         self._container: GraderContainer | None = None
         self._watch: _Watch | None = None
 
@@ -106,14 +110,12 @@ class GraderClient:
         return figures[0] if figures else None
 
     def close(self) -> None:
-        """Remove the container. A daemon that is gone keeps it, labelled as a leftover."""
+        """Remove the container, or where the daemon is away, have it removed when it is back. Never raises."""
         if self._watch is not None:
             self._watch.end()
-        if self._container is not None:
-            try:
-                self._docker.api.remove_container(self._container.id, force=True, v=True)
-            except Exception as error:  # the SDK's, requests' and urllib3's errors have no common root
-                self.notes.troubles.append(str(error))
+        name = self._name
+        if name:
+            self._engine.remove(lambda client: client.api.remove_container(name, force=True, v=True))
 
     def _noted(self, act: Callable[[], T]) -> T:
         try:
@@ -135,10 +137,11 @@ class GraderClient:
 
     def _create(self, *, image: str, user: str, **_: Any) -> GraderContainer:
         options = self._limits.container_options()
+        self._name = unique_name("grading")
         made = self._noted(
             lambda: self._docker.containers.create(
                 image=image,
-                name=unique_name("grading"),
+                name=self._name,
                 user=user,
                 entrypoint=list(INIT[:1]),
                 command=list(INIT[1:]),

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from builder.records import Instance, Verdict, clean_text, digest
 from builder.validation import JsonObject, Strict
 from harnesses.swebench import images
 from harnesses.swebench.client import Bound, GraderClient, Notes, Stage
+from harnesses.swebench.engine import Engine
 from harnesses.swebench.instances import Task
 from harnesses.swebench.limits import MIB, Limits
 from harnesses.swebench.upstream import grader, pinned_version
@@ -106,14 +107,13 @@ class Grader:
     def __init__(
         self,
         folder: Path,
-        connect: Callable[[], Any],
+        engine: Engine,
         limits: Limits | None = None,
         seconds: float = TESTS_SECONDS,
         attempts: int = 3,
     ) -> None:
-        """`connect` gives the Docker SDK's client and may raise Technical; `seconds` bounds one run of the tests;
-        `attempts` are made before a failure of the apparatus is taken for one."""
-        self._folder, self._connect, self._limits, self._seconds = folder, connect, limits or Limits(), seconds
+        """`seconds` bounds one run of the tests; `attempts` are made before a failure of the apparatus is one."""
+        self._folder, self._engine, self._limits, self._seconds = folder, engine, limits or Limits(), seconds
         self._attempts = attempts
         self.version = version(self._limits, seconds)
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -213,9 +213,8 @@ class Grader:
         raise AssertionError("unreachable")
 
     def _run_once(self, task: Task, patch: bytes) -> Grading:
-        docker = self._connect()
-        images.ensure(docker, task.image)
-        client = GraderClient(docker, self._limits, self._seconds, patch)
+        images.ensure(self._engine.client, task.image)
+        client = GraderClient(self._engine, self._limits, self._seconds, patch)
         logs = self._folder / "running" / f"{_sha(patch)[:16]}.{uuid.uuid4().hex[:8]}"
         try:
             report = self._official(task, patch, client, logs.absolute())

@@ -170,7 +170,7 @@ class SWEBench:
             if self._grader is None:
                 options = self._options
                 self._grader = grading.Grader(
-                    self._files(), lambda: self._engine.client, options.grading_limits, options.grading_seconds
+                    self._files(), self._engine, options.grading_limits, options.grading_seconds
                 )
             return self._grader
 

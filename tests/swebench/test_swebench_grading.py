@@ -19,6 +19,7 @@ import pytest
 
 from builder.errors import Technical
 from builder.records import Instance, Verdict
+from harnesses.swebench.engine import Engine
 from harnesses.swebench.grading import Grader
 from harnesses.swebench.labels import KIND, OWNER, owner, remove_leftovers
 from harnesses.swebench.limits import MIB, Limits
@@ -51,7 +52,7 @@ class Bench:
         self.grader = self.new()
 
     def new(self, limits: Limits = LIMITS, seconds: float = 60, attempts: int = 1) -> Grader:
-        self.grader = Grader(self.folder, lambda: self.docker, limits, seconds, attempts)
+        self.grader = Grader(self.folder, Engine(lambda: self.docker), limits, seconds, attempts)
         return self.grader
 
     def containers(self) -> int:
@@ -251,11 +252,11 @@ def test_an_image_that_cannot_be_had_is_technical(bench: Bench, image: str, tmp_
 GRADE = """
 import sys
 from pathlib import Path
-import docker
+from harnesses.swebench.engine import Engine
 from harnesses.swebench.grading import Grader
 from harnesses.swebench.instances import select
 [instance] = select({"file": sys.argv[1]})
-Grader(Path(sys.argv[2]), docker.from_env).grade(instance, Path(sys.argv[3]).read_bytes())
+Grader(Path(sys.argv[2]), Engine()).grade(instance, Path(sys.argv[3]).read_bytes())
 """
 
 

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from builder.pool import Pool
-from builder.records import Response, ToolCall
+from builder.records import Response, ToolCall, Verdict
 from builder.seeds import SeedFile
 from builder.validation import validated
+from harnesses.swebench.harness import SWEBench
 from tests.conftest import stepdown
+from tests.swebench import repository
+from tests.swebench.conftest import read
 
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt"
 STEPS = (("I look.", "ls"), ("I edit.", "echo 'a \"b\"' > patch.txt"), ("Done.", SUBMIT))
@@ -209,3 +212,19 @@ def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
     assert (done.code, "there is no file *.traj.json" in done.err) == (2, True)
     done = stepdown("seeds", "convert", str(tmp_path / "nowhere"), "--out", str(tmp_path / "seeds.jsonl"))
     assert (done.code, done.err) == (2, f"stepdown: {tmp_path / 'nowhere'}: no such file or folder\n")
+
+
+@pytest.mark.docker
+def test_a_recorded_trajectory_of_version_1_is_played_and_resolved(tmp_path: Path, image: str) -> None:
+    responses = converted(version_1(tmp_path, *(fenced(*step) for step in repository.TRAJECTORY)))
+    harness = SWEBench(verify_grading=2)
+    harness.keep_in(tmp_path / "kept")
+    [instance] = read(tmp_path, repository.instance(image))
+    with harness.open(instance) as episode:
+        going = [episode.advance(response) for response in responses]
+        assert going == [True] * 7 + [False]
+        assert episode.seed_verdict() == (Verdict.PASS, "")
+        grading = episode.grading()
+    assert grading is not None
+    assert grading["FAIL_TO_PASS"] == {"success": 1, "failure": []}
+    assert len(list((tmp_path / "kept" / "gradings").rglob("*.json"))) == 2, "the patch's, and what the seed took"
