@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.provider import Answer, Request
@@ -37,7 +37,12 @@ LABELS = ["low", "low", "mid", "mid", "high", "high", "low", "high"]
 """What the abilities imply: the cheapest of the three that can do each task."""
 
 
-def worker(name: str, able: set[str], otherwise: str, text: bool = False) -> Any:
+SHORT = ("read", "edit", "diff", "submit")
+"""Tasks of a shorter way through."""
+SHORT_LABELS = ["low", "mid", "high", "high"]
+
+
+def worker(name: str, able: set[str], otherwise: str, text: bool = False, tasks: Sequence[str] = tuple(TASKS)) -> Any:
     """A model that does the next task where it is able to, and something else where it is not.
 
     With `text` it knows no tools: it reads and writes blocks.
@@ -45,7 +50,7 @@ def worker(name: str, able: set[str], otherwise: str, text: bool = False) -> Any
 
     def ability(request: Request) -> Answer:
         assert ("tools" in request) is not text
-        task = next(task for task, (sign, _) in TASKS.items() if sign not in _so_far(request))
+        task = next(task for task in tasks if TASKS[task][0] not in _so_far(request))
         command = f"{TASKS[task][1]} # {name}" if task in able else otherwise
         words = f"{name} goes on with: {task}"
         if text:
@@ -66,11 +71,16 @@ def _so_far(request: Request) -> str:
     return re.sub(r"goes on with: \w+", "", "\n".join(said))
 
 
-ABILITIES = {
-    "looker": worker("looker", LOOKS, BREAK, text=True),
-    "editor": worker("editor", EDITS, "true"),
-    "master": worker("master", ALL, "true"),
-}
+def _abilities(tasks: Sequence[str]) -> dict[str, Any]:
+    return {
+        "looker": worker("looker", LOOKS, BREAK, text=True, tasks=tasks),
+        "editor": worker("editor", EDITS, "true", tasks=tasks),
+        "master": worker("master", ALL, "true", tasks=tasks),
+    }
+
+
+ABILITIES = _abilities(tuple(TASKS))
+SHORT_ABILITIES = _abilities(SHORT)
 
 
 def config(url: str, file: str, options: Mapping[str, Any] | None = None, workers: int = 1) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -91,14 +92,18 @@ class Daemon:
 
 
 @contextmanager
-def own_daemon(folder: Path, *images: str) -> Iterator[Daemon]:
-    """A daemon that has these images of the machine's, and goes with the folder."""
+def own_daemon(*images: str) -> Iterator[Daemon]:
+    """A daemon that has these images of the machine's. Nothing of it is left afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="stepdown-dockerd-"))
     daemon = Daemon(folder)
-    daemon.start()
     try:
+        daemon.start()
         for image in images:
             daemon.load(image)
         yield daemon
     finally:
         daemon.stop()
+        for place in sorted((line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()), reverse=True):
+            if place.startswith(str(folder)):
+                subprocess.run(["umount", "-l", place], check=False)
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from harnesses.swebench.labels import OWNER
-from tests.conftest import Shop, started
-from tests.provider import Provider, spawned
+from tests.conftest import Shop
+from tests.provider import Provider
 from tests.swebench import abilities, repository
 from tests.swebench.conftest import written
-from tests.swebench.daemon import own_daemon
 
 pytestmark = pytest.mark.docker
 
@@ -44,12 +43,6 @@ class Executed:
     def _note(self, events: Any) -> None:
         for event in events:
             self.commands.append(event["Action"])
-
-
-def ours(docker: Any) -> list[str]:
-    """Containers and images of stepdown's, those of tests that run beside this one left out."""
-    found = [each["Labels"][OWNER] for each in docker.api.containers(all=True, filters={"label": OWNER})]
-    return found + [each["Labels"][OWNER] for each in docker.api.images(all=True, filters={"label": OWNER})]
 
 
 def test_the_labels_are_those_that_the_abilities_imply(shop: Shop, tmp_path: Path, docker: Any, image: str) -> None:
@@ -89,48 +82,6 @@ def test_the_labels_are_those_that_the_abilities_imply(shop: Shop, tmp_path: Pat
 
 def test_without_checkpoints_the_labels_are_the_same(shop: Shop, tmp_path: Path, image: str) -> None:
     file = written(tmp_path / "instances.jsonl", repository.instance(image))
-    with Provider(abilities.ABILITIES) as provider:
+    with Provider(abilities.SHORT_ABILITIES) as provider:
         assert shop.build(abilities.config(provider.url, str(file), {"checkpoints": False})).code == 0
-    assert shop.labels() == [abilities.LABELS]
-
-
-def test_after_kill_9_of_builder_and_daemon_a_resume_comes_to_the_same_labels_and_leaves_nothing(
-    shop: Shop, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, image: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = written(tmp_path / "instances.jsonl", repository.instance(image))
-    log = tmp_path / "requests.jsonl"
-    with (
-        own_daemon(tmp_path_factory.mktemp("dockerd"), image) as daemon,
-        spawned("tests.swebench.abilities:ABILITIES", log) as url,
-    ):
-        monkeypatch.setenv("DOCKER_HOST", daemon.address)
-        config = shop.write(abilities.config(url, str(file)))
-        builder = started("build", str(config), "--run", str(shop.run))
-        _wait_for(lambda: _asked(log) >= 16, builder)
-        daemon.kill()
-        daemon.start()
-        # The trial that lost its environment is executed again; no model is asked twice for that.
-        _wait_for(lambda: _asked(log) >= 22, builder)
-        daemon.kill()
-        builder.kill()
-        builder.communicate()
-        daemon.start()
-        with daemon.client() as docker:
-            assert ours(docker), "nothing was under way"
-            assert shop.resume().code == 0
-            assert ours(docker) == []
-    assert shop.labels() == [abilities.LABELS]
-    asked = Counter(log.read_text().splitlines())
-    assert sum(asked.values()) - len(asked) <= 1, "more than the call in flight was paid again"
-
-
-def _asked(log: Path) -> int:
-    return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def _wait_for(reached: Any, process: Any) -> None:
-    deadline = time.monotonic() + 120
-    while not reached():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert shop.labels() == [abilities.SHORT_LABELS]
