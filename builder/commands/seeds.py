@@ -20,7 +20,7 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("trajectories", metavar="PATH", type=click.Path(path_type=Path, exists=True))
+@click.argument("trajectories", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The seed file to write.")
 @click.option("--model", help="The pool's name of the model that made them; else the name that the files give it.")
 def convert(trajectories: Path, out: Path, model: str | None) -> None:

@@ -18,6 +18,8 @@ from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
+from builder.errors import Lost
+from harnesses.swebench import disk
 from harnesses.swebench.labels import labels, unique_name
 from harnesses.swebench.limits import INIT, MIB, Limits
 
@@ -215,8 +217,8 @@ class _Watch(Thread):
 
     def __init__(self, docker: Any, container: str, notes: Notes, limits: Limits, seconds: float) -> None:
         super().__init__(name=f"watch-{container[:12]}", daemon=True)
-        self._docker, self._container, self._notes = docker, container, notes
-        self._most, self._seconds, self._begun = limits.disk_mib * MIB, seconds, time.time()
+        self._api, self._container, self._notes, self._limits = docker.api, container, notes, limits
+        self._seconds, self._begun, self._upper = seconds, time.time(), ""
         self._ended = Event()
         self.start()
 
@@ -239,14 +241,21 @@ class _Watch(Thread):
         filters = {"container": self._container, "event": "oom"}
         # The daemon remembers some hundred events only, so it is asked all along. It tells of a process that was killed
         # for memory though the container itself goes on.
-        for _ in self._docker.api.events(self._begun - 5, time.time(), filters, decode=True):
+        for _ in self._api.events(self._begun - 5, time.time(), filters, decode=True):
             self._notes.over = self._notes.over or "memory"
-        found = self._docker.api.containers(all=True, size=True, filters={"id": self._container})
-        self._notes.disk = max([self._notes.disk, *(each.get("SizeRw") or 0 for each in found)])
-        if self._notes.disk > self._most:
+        if not self._upper:
+            self._upper = disk.upper_folder(self._api.inspect_container(self._container))
+        try:
+            taken = disk.used(self._api, self._container, self._upper, self._limits)
+        except Lost:
+            self._kill()
+            raise
+        if taken is None:
             self._notes.over = "disk"
             self._kill()
-        elif time.time() > self._begun + self._seconds:
+            return
+        self._notes.disk = max(self._notes.disk, taken)
+        if time.time() > self._begun + self._seconds:
             self._notes.troubles.append("the grader did not come to an end")
             self._kill()
 
@@ -254,7 +263,7 @@ class _Watch(Thread):
         from docker.errors import APIError
 
         try:
-            self._docker.api.kill(self._container)
+            self._api.kill(self._container)
         except APIError as error:  # it is dead already
             self._notes.troubles.append(str(error))
 

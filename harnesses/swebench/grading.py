@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from builder.errors import Technical
+from builder.errors import Lost, Technical
 from builder.records import Instance, Verdict, clean_text, digest
 from builder.validation import JsonObject, Strict
 from harnesses.swebench import images
@@ -209,7 +209,7 @@ class Grader:
                     return self._run_once(task, patch)
                 except Technical as error:
                     failures.append(error.reason)
-                    raise Technical(error.reason, failures[:-1]) from None
+                    raise type(error)(error.reason, failures[:-1]) from None
         raise AssertionError("unreachable")
 
     def _run_once(self, task: Task, patch: bytes) -> Grading:
@@ -260,7 +260,8 @@ class Grader:
         if alive and notes.stage is Stage.PATCHING and not notes.troubles:
             return Grading(verdict=Verdict.FAIL, reason="the patch does not apply")
         problem = notes.troubles[-1] if notes.troubles else "the grader made no report"
-        raise Technical(f"grading failed: {problem}", notes.troubles[:-1])
+        failure = Technical if alive else Lost
+        raise failure(f"grading failed: {problem}", notes.troubles[:-1])
 
     # Files
 

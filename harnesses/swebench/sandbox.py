@@ -7,7 +7,6 @@ daemon goes away from outside: `Lost`, which says nothing about the model.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from builder.errors import Lost
+from harnesses.swebench import disk
 from harnesses.swebench.engine import Engine, reaching
 from harnesses.swebench.labels import KIND, labels, unique_name
 from harnesses.swebench.limits import INIT, MIB, Limits
@@ -30,8 +30,6 @@ _OUTSIDE = "ls -A /dev /dev/shm /dev/mqueue; cat /etc/hosts /etc/hostname /etc/r
 _KILLED_OUTSIDE = 137
 """Exit code of a PID 1 that was killed. Nothing inside can kill it: the kernel does, where memory runs out, and says
 so; else it was the daemon, on its way down or up."""
-_RESERVE = 1024 * MIB
-"""What must be free on the host's disk while a command runs: files that are deleted but still open are in no tree."""
 _PROBE_SECONDS = 30.0
 _KILL_SECONDS = 10.0
 
@@ -84,7 +82,7 @@ class Sandbox:
             raise
         self._pid = str(details["State"]["Pid"])
         self._running: tuple[str, ...] = ()
-        self._upper = str((details.get("GraphDriver", {}).get("Data") or {}).get("UpperDir", ""))
+        self._upper = disk.upper_folder(details)
 
     @property
     def id(self) -> str:
@@ -283,42 +281,7 @@ class Sandbox:
 
     def _has_room(self) -> bool:
         """Whether the container's own files are within their limits. Raises Lost where the host's disk is full."""
-        most, files = self._limits.disk_mib * MIB, self._limits.disk_files
-        if self._upper and os.path.isdir(self._upper):
-            disk = os.statvfs(self._upper)
-            if disk.f_bavail * disk.f_frsize < _RESERVE:
-                raise Lost("the disk that Docker keeps containers on is full")
-            return _within(self._upper, most, files)
-        found = self._engine.client.api.containers(all=True, size=True, filters={"id": self._id})
-        return all((each.get("SizeRw") or 0) <= most for each in found)
-
-
-def _within(folder: str, most: int, files: int) -> bool:
-    """Whether a tree takes at most so many bytes of disk, in so many files and folders. Links are not followed.
-
-    A tree that is nested too deeply to be looked at is not within any limit.
-    """
-    waiting, size, count = [folder], 0, 0
-    while waiting:
-        place = waiting.pop()
-        try:
-            with os.scandir(place) as entries:
-                for entry in entries:
-                    count += 1
-                    try:
-                        details = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue
-                    size += details.st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    if size > most or count > files:
-                        return False
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return False
-    return True
+        return disk.used(self._engine.client.api, self._id, self._upper, self._limits) is not None
 
 
 def _why(stopped: Stopped, seconds: float) -> str:

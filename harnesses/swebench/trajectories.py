@@ -87,6 +87,8 @@ def trajectory_files(path: Path) -> list[Path]:
     """The trajectory file, or all of a folder, at any depth. Raises BadInput where there is none."""
     if path.is_file():
         return [path]
+    if not path.is_dir():
+        raise BadInput("no such file or folder", file=path)
     found = sorted(path.rglob(f"*{SUFFIX}"))
     if not found:
         raise BadInput(f"there is no file *{SUFFIX}", file=path)
