@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 
 from builder.errors import Lost
+from builder.records import Verdict
 from harnesses.swebench.engine import Engine
+from harnesses.swebench.grading import Grader
 from harnesses.swebench.labels import KIND, OWNER, labels, unique_name
 from harnesses.swebench.limits import INIT, Limits
 from harnesses.swebench.sandbox import Sandbox
 from tests.conftest import ROOT, Shop, started
 from tests.provider import spawned
 from tests.swebench import abilities, repository
-from tests.swebench.conftest import written
+from tests.swebench.conftest import read, written
 from tests.swebench.daemon import Daemon, own_daemon
 
 pytestmark = pytest.mark.docker
@@ -56,6 +58,38 @@ def test_a_daemon_that_dies_during_a_command_or_between_two_is_lost(daemon: Daem
         box.close()
     daemon.start()
     # What could not be removed while the daemon was away is removed now that it is back.
+    engine.tidy()
+    with daemon.client() as docker:
+        assert docker.api.containers(all=True) == []
+
+
+def test_a_daemon_that_dies_during_a_grading_says_nothing_about_the_patch(
+    daemon: Daemon, image: str, tmp_path: Path
+) -> None:
+    import docker as sdk
+
+    [instance] = read(tmp_path, repository.instance(image))
+    engine = Engine(lambda: sdk.DockerClient(daemon.address))
+    grader = Grader(tmp_path / "kept", engine, attempts=1)
+    begun = tmp_path / "kept" / "running"
+    slow = repository.SPANS.replace(repository.WRONG, repository.RIGHT) + "\n\nimport time\n\ntime.sleep(3)\n"
+    patch = repository.diff("spans.py", repository.SPANS, slow)
+
+    def kill() -> None:
+        deadline = time.monotonic() + 60
+        while not list(begun.glob("*/patch/*/eval.sh")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1)
+        daemon.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(Lost, match="grading failed"):
+        grader.grade(instance, patch)
+    killer.join()
+    assert not (tmp_path / "kept" / "gradings").exists()
+    daemon.start()
+    assert grader.grade(instance, patch).verdict is Verdict.PASS
     engine.tidy()
     with daemon.client() as docker:
         assert docker.api.containers(all=True) == []
