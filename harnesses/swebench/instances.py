@@ -167,8 +167,10 @@ def _of_parquet(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
 def _of_hub(source: Source) -> Iterator[tuple[dict[str, Any], Any]]:
     try:
         from datasets import load_dataset
+        from huggingface_hub.utils import logging
     except ImportError:
         raise BadInput("a data set needs datasets: pip install 'stepdown[swebench]'", field="source.dataset") from None
+    logging.set_verbosity_error()  # else every retry without a network is a warning
     try:
         rows = load_dataset(source.dataset, split=source.split, revision=source.revision)
     except Exception as error:  # whatever the Hub's client and the network come up with
