@@ -144,6 +144,12 @@ def test_a_trial_whose_environment_was_lost_is_executed_again_and_nothing_is_pai
 ) -> None:
     one = provider()
     assert shop.build(config(one.url, NEEDS, options={"lost": 2})).code == 0
-    assert shop.files() == healthy(shop, provider)
+    files, undisturbed = shop.files(), healthy(shop, provider)
+    # The manifest names the options, and so the fault that was asked for.
+    assert {name: files[name] == undisturbed[name] for name in files if name != "manifest.json"} == {
+        "question_bank.jsonl": True,
+        "evidence.jsonl": True,
+        "audit_queue.jsonl": True,
+    }
     assert one.repeated() == []
     assert shop.read_json("spend.json")["errors_retried"] == 2
