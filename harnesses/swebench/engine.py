@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,20 @@ def connect() -> Any:
         raise BadInput("docker is not installed: pip install 'stepdown[swebench]'") from None
     with reaching():
         return docker.from_env(timeout=_SECONDS)
+
+
+def described() -> str:
+    """The daemon in a line: version, how it stores layers, the space left there. Raises Lost, BadInput."""
+    client = connect()
+    with reaching():
+        info = client.info()
+        client.close()
+    root = str(info.get("DockerRootDir", ""))
+    try:
+        space = f"{shutil.disk_usage(root).free / 2**30:.1f} GiB free in {root}"
+    except OSError:
+        space = f"free space in {root} unknown from here"
+    return f"version {info.get('ServerVersion')}, storage {info.get('Driver')}, {space}"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from builder.records import Instance, Prefix, Response, Verdict
 from harnesses.swebench.agent import AgentState, StepwiseAgent
 from harnesses.swebench.grading import Grading
 from harnesses.swebench.sandbox import Sandbox
-from harnesses.swebench.snapshots import DEEPEST, Snapshot, Snapshots
+from harnesses.swebench.snapshots import Snapshot, Snapshots
 
 
 class Judge(Protocol):
@@ -102,7 +102,7 @@ class SWEBenchEpisode:
             return None
         if self._sandbox.outside() != self._shared.outside(self._sandbox.base):
             return None
-        if self._snapshot is not None and self._snapshot.layers >= DEEPEST:
+        if self._snapshot is not None and self._snapshot.layers >= self._shared.snapshots.deepest:
             return self._anew()
         taken = self._shared.snapshots.take(self._sandbox)
         if taken is None:

@@ -28,9 +28,12 @@ class Snapshot:
 class Snapshots:
     """Takes snapshots and keeps account of their size. Shared by threads."""
 
-    def __init__(self, engine: Engine, budget_mib: int) -> None:
-        """`budget_mib` bounds what all snapshots that are held come to, beyond their instances' own images."""
-        self._engine, self._budget = engine, budget_mib * MIB
+    def __init__(self, engine: Engine, budget_mib: int, deepest: int = DEEPEST) -> None:
+        """`budget_mib` bounds what all snapshots that are held come to, beyond their instances' own images.
+
+        A container of a snapshot with `deepest` layers is to be no other's origin.
+        """
+        self._engine, self._budget, self.deepest = engine, budget_mib * MIB, deepest
         self._held = 0
         self._guard = threading.Lock()
 

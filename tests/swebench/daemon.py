@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -55,20 +54,17 @@ class Daemon:
 
     def kill(self) -> None:
         """`kill -9`."""
-        self._end(signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
-    def stop(self) -> None:
-        """End it in an orderly way, its containers before it."""
+    def end(self) -> None:
+        """End it, its containers before it."""
         with suppress(Exception), self.client() as client:
             for container in client.containers.list(all=True):
                 container.remove(force=True)
-        self._end(signal.SIGTERM)
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait()
-            self._process = None
+        self.kill()
 
     def _answers(self) -> bool:
         assert self._process is not None
@@ -102,7 +98,7 @@ def own_daemon(*images: str) -> Iterator[Daemon]:
             daemon.load(image)
         yield daemon
     finally:
-        daemon.stop()
+        daemon.end()
         for place in sorted((line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()), reverse=True):
             if place.startswith(str(folder)):
                 subprocess.run(["umount", "-l", place], check=False)

@@ -113,6 +113,11 @@ time.sleep(600)
 """
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+
+
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(daemon: Daemon, image: str) -> None:
     environment = {**os.environ, "DOCKER_HOST": daemon.address}
     processes = []
@@ -125,14 +130,14 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(
     try:
         with daemon.client() as docker:
             assert ours(docker) == 8 * ["episode"] + 6 * ["snapshot"]
-            processes[0].kill()
+            _end(processes[0])
             engine = Engine(lambda: docker)
             engine.tidy()
             assert ours(docker) == 4 * ["episode"] + 3 * ["snapshot"]
             foreign = docker.containers.create(
                 image, list(INIT), name=unique_name("episode"), labels={**labels("episode"), OWNER: "else:where:1:2:3"}
             )
-            processes[1].kill()
+            _end(processes[1])
             Engine(lambda: docker).tidy()
             assert [each["Id"] for each in docker.api.containers(all=True)] == [foreign.id]
             foreign.remove()
