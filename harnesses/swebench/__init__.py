@@ -1,6 +1,6 @@
 """SWE-bench: mini-swe-agent's trajectories in containers without network, graded by the official grader.
 
-`limits` and `labels` are what every container of ours has; `docker`, `agent`, `episode` and `snapshots` play
-trajectories, `grading` judges the patch they submit by a grader that is lent `client`, `harness` puts both behind the contract.
-`instances` and `trajectories` read what others wrote.
+`limits` and `labels` are what every container of ours has; `sandbox`, `agent`, `episode` and `snapshots` play
+trajectories, `grading` judges the patch they submit, `harness` puts both behind the contract. `instances` and
+`trajectories` read what others wrote.
 """
