@@ -56,6 +56,7 @@ class SWEBench:
     multi_step = True
     mask = staticmethod(volatile.mask)
     early_verdicts = False
+    sandbox_class = Sandbox
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where a package is missing."""
@@ -162,7 +163,7 @@ class SWEBench:
 
     def _sandbox(self, image: str, base: str) -> Sandbox:
         config = self._config
-        return Sandbox(self._engine, image, base, self._options.limits, config.cwd, config.environment)
+        return self.sandbox_class(self._engine, image, base, self._options.limits, config.cwd, config.environment)
 
     # What episodes share
 
