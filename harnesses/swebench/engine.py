@@ -76,6 +76,11 @@ class Engine:
             self._own.client = self._connect()
         return self._own.client
 
+    def check(self) -> None:
+        """Raises Lost where the daemon does not answer."""
+        with reaching():
+            self.client.ping()
+
     def tidy(self) -> None:
         """Remove what dead processes left behind, once, and what this one could not remove before. Raises Lost."""
         with self._guard:

@@ -121,7 +121,11 @@ class SWEBenchEpisode:
         submission = self._agent.environment.submission
         if submission is None:
             return Verdict.INCOMPLETE, _UNSUBMITTED.get(self._agent.halted, "nothing was submitted")
-        self._grading = judge(submission)
+        try:
+            self._grading = judge(submission)
+        except Technical:
+            self._shared.check_daemon()
+            raise
         return self._grading.verdict, self._grading.reason
 
 
@@ -142,6 +146,8 @@ class Shared:
     verify_grading: int
     outside: Callable[[str], bytes]
     """What lies in no layer of a container of this image, at its start."""
+    check_daemon: Callable[[], None]
+    """Raises Lost where the daemon does not answer."""
     on_running: Callable[[Instance, int, tuple[str, ...]], None]
     """Told of the processes that made a snapshot impossible after so many steps."""
     replayed: Callable[[Instance, tuple[Response, ...], Prefix], AbstractContextManager[SWEBenchEpisode]]

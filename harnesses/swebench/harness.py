@@ -17,7 +17,7 @@ from builder.records import Instance, Prefix, Response, digest
 from builder.validation import Strict, validated
 from harnesses.base import Checkpoint, Need
 from harnesses.swebench import grading, images, mini, volatile
-from harnesses.swebench.engine import Engine, described, reaching
+from harnesses.swebench.engine import Engine, reaching
 from harnesses.swebench.instances import BENCHMARK, Task, select
 from harnesses.swebench.limits import INIT, Limits
 from harnesses.swebench.sandbox import Sandbox
@@ -89,14 +89,13 @@ class SWEBench:
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """A Docker engine, and the images of the instances: those that are not there are pulled at their first use."""
-        try:
-            yield Need("docker", True, described())
-        except Lost as error:
-            yield Need("docker", False, error.reason)
-            return
         names = dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None)
-        with reaching():
-            absent = [name for name in names if not images.is_here(self._engine.client, name)]
+        try:
+            with reaching():
+                absent = [name for name in names if not images.is_here(self._engine.client, name)]
+        except Lost as error:
+            yield Need("images", False, error.reason)
+            return
         here = f"{len(names) - len(absent)} of {len(names)} are here"
         more = f"; to be pulled: {', '.join(absent[:3])}{' and others' if len(absent) > 3 else ''}" if absent else ""
         yield Need("images", not absent, here + more, needed=False)
@@ -176,6 +175,7 @@ class SWEBench:
             checkpoints=self._options.checkpoints,
             verify_grading=self._options.verify_grading,
             outside=lambda image: self._outside.get(image, b""),
+            check_daemon=self._engine.check,
             on_running=self._note_running,
             replayed=self._replayed,
         )

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any
 
 from builder.errors import Technical
+from harnesses.swebench.engine import reaching
 
 _pulling: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -23,14 +24,17 @@ def is_here(docker: Any, name: str) -> bool:
 
 
 def ensure(docker: Any, name: str) -> None:
-    """Pull the image unless it is there. Raises Technical where it cannot be had: that says nothing about a model."""
-    from docker.errors import DockerException
-    from requests.exceptions import RequestException
+    """Pull the image unless it is there. Raises Technical where it cannot be had: that says nothing about a model.
 
-    try:
-        with _pulling[name]:
-            if not is_here(docker, name):
-                docker.images.pull(name)
-    except (DockerException, RequestException) as error:
-        problem = str(error).split("\n")[0]
-        raise Technical(f"the image {name} is not on this machine and can not be pulled: {problem}") from None
+    Raises Lost, its subclass, where the daemon does not answer: then it may be had in a moment.
+    """
+    from docker.errors import APIError
+
+    with _pulling[name], reaching():
+        if is_here(docker, name):
+            return
+        try:
+            docker.images.pull(name)
+        except APIError as error:
+            problem = str(error).split("\n")[0]
+            raise Technical(f"the image {name} is not on this machine and can not be pulled: {problem}") from None
