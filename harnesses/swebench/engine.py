@@ -65,7 +65,8 @@ class Engine:
     def __init__(self, connect: Callable[[], Any] = connect) -> None:
         self._connect = connect
         self._own = threading.local()
-        self._guard = threading.Lock()
+        # A snapshot that goes is noticed wherever memory is tidied up, also by a thread that holds this already.
+        self._guard = threading.RLock()
         self._tidied = False
         self._owed: list[Callable[[Any], None]] = []
 

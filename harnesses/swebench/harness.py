@@ -30,6 +30,10 @@ VERSION = "1"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
 
+FIXED = {"PYTHONHASHSEED": "0"}
+"""Variables that commands see beside upstream's: what a set prints must be the same at every replay."""
+
+
 class Options(Strict):
     """The harness's options."""
 
@@ -66,7 +70,7 @@ class SWEBench:
             "options": options_.model_dump(mode="json", exclude={"checkpoints", "snapshots_mib", "verify_grading"}),
             "grading": grading.version(options_.grading_limits, options_.grading_seconds),
             "agent": [config.agent, config.observation_template, config.format_error_template],
-            "environment": [config.cwd, config.environment, config.command_seconds, INIT],
+            "environment": [config.cwd, config.environment, FIXED, config.command_seconds, INIT],
             "volatile": volatile.PATTERNS,
         }
         self.version = f"{VERSION}+mini-swe-agent.{mini.pinned_version()}+{digest(parts)[:12]}"
@@ -162,7 +166,9 @@ class SWEBench:
 
     def _sandbox(self, image: str, base: str) -> Sandbox:
         config = self._config
-        return self.sandbox_class(self._engine, image, base, self._options.limits, config.cwd, config.environment)
+        return self.sandbox_class(
+            self._engine, image, base, self._options.limits, config.cwd, {**config.environment, **FIXED}
+        )
 
     # What episodes share
 

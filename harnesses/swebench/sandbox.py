@@ -30,6 +30,8 @@ _OUTSIDE = "ls -A /dev /dev/shm /dev/mqueue; cat /etc/hosts /etc/hostname /etc/r
 _KILLED_OUTSIDE = 137
 """Exit code of a PID 1 that was killed. Nothing inside can kill it: the kernel does, where memory runs out, and says
 so; else it was the daemon, on its way down or up."""
+_NOT_STARTED = (126, 127)
+"""Exit codes of commands that a shell or Docker could not start."""
 _PROBE_SECONDS = 30.0
 _KILL_SECONDS = 10.0
 
@@ -100,17 +102,16 @@ class Sandbox:
             stopped = stream.read(keep, deadline, self._has_room)
             if stopped is None:
                 stopped = self._waited(made, deadline)
-            if stopped is not None:
+            if stopped is None:
+                ran = Ran(keep.bytes(), self._exit_code(made, keep))
+            else:
                 self._kill(stream)
-            ended = self._ended(made)
+                self._check_running()
+                ran = Ran(keep.bytes(), -1, _why(stopped, seconds))
             if not self._has_room():
                 raise Broken("the files it wrote are over the limit")
         self._freeze()
-        if stopped is not None:
-            return Ran(keep.bytes(), -1, _why(stopped, seconds))
-        if ended["ExitCode"] in (126, 127):
-            self._check_shell()
-        return Ran(keep.bytes(), int(ended["ExitCode"]))
+        return ran
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -122,10 +123,7 @@ class Sandbox:
 
         A snapshot loses it, so one may be taken only where this is what it was at the start. Raises Lost.
         """
-        try:
-            code, said = self._probe(self._id, [*_JOINED, *_SHELL, _OUTSIDE])
-        except Broken:
-            code, said = -1, b""
+        code, said = self._probe(self._id, [*_JOINED, *_SHELL, _OUTSIDE])
         return str(code).encode() + said
 
     def commit(self, repository: str, tag: str) -> str:
@@ -175,16 +173,23 @@ class Sandbox:
             wait = min(1.0, 2 * wait)
         return None
 
-    def _ended(self, made: str) -> dict[str, Any]:
-        """How the command ended. A daemon that was started anew knows nothing of it: then its output is not believed.
+    def _exit_code(self, made: str, kept: Kept) -> int:
+        """The command's exit code. A daemon that was started anew knows nothing of it: its output is not believed.
 
         Raises Broken, and what `reaching` turns into Lost.
         """
-        details: dict[str, Any] = self._engine.client.api.exec_inspect(made)
+        details = self._engine.client.api.exec_inspect(made)
         self._check_running()
-        if not details["Pid"]:
-            self._give_up("no command can be run in its container any more")
-        return details
+        code = details["ExitCode"]
+        if code is None:
+            raise Lost("Docker does not know how the command ended")
+        if code in _NOT_STARTED:
+            # An ordinary result, or what Docker says where a command can not be started.
+            if self._probe(self._id, [*_JOINED, *_SHELL, ":"], self._cwd)[0] != 0:
+                self._give_up("no command can be run in its container any more")
+            if not details["Pid"] and kept.bytes().startswith(b"OCI runtime"):
+                raise Lost("Docker could not start the command")
+        return int(code)
 
     def _freeze(self) -> None:
         """Processes that run on stand still between commands. Raises Lost.
@@ -225,12 +230,6 @@ class Sandbox:
             raise Lost("the container was stopped from outside")
         raise Broken("it ended its own container")
 
-    def _check_shell(self) -> None:
-        """Raises Broken where there is no shell any more."""
-        code, _ = self._probe(self._id, [*_SHELL, ":"])
-        if code != 0:
-            self._give_up("it removed the shell that its commands need")
-
     def _kill(self, stream: Stream) -> None:
         """Kill all that runs in the container: from inside, or where that fails, by starting it anew."""
         from docker.errors import APIError
@@ -248,29 +247,25 @@ class Sandbox:
         except APIError:
             self._give_up("its processes can not be ended")
 
-    def _probe(self, container: str, arguments: Sequence[str], checked: bool = True) -> tuple[int, bytes]:
+    def _probe(self, container: str, arguments: Sequence[str], cwd: str | None = None) -> tuple[int, bytes]:
         """A command of our own: exit code and output; not 0 where it did not come to its end. Raises Lost."""
         api = self._engine.client.api
         with reaching():
-            made = api.exec_create(container, list(arguments), stdin=False)["Id"]
+            made = api.exec_create(container, list(arguments), stdin=False, workdir=cwd)["Id"]
             stream = Stream(api.exec_start(made, socket=True))
             keep = Kept()
             try:
                 stopped = stream.read(keep, time.monotonic() + _PROBE_SECONDS)
             finally:
                 stream.close()
-            ended = api.exec_inspect(made)
-            if checked:
-                self._check_running()
-        if stopped is not None or not ended["Pid"] or ended["ExitCode"] is None:
-            return -1, keep.bytes()
-        return int(ended["ExitCode"]), keep.bytes()
+            code = api.exec_inspect(made)["ExitCode"]
+        return (-1 if stopped is not None or code is None else int(code)), keep.bytes()
 
     def _give_up(self, reason: str) -> None:
         """The container is of no use: the model's failure, unless a fresh one is not either. Raises Broken or Lost."""
         control = Sandbox(self._engine, self.base, self.base, self._limits, self._cwd, self._environment)
         try:
-            code, _ = self._probe(control.id, [*_SHELL, ":"], checked=False)
+            code, _ = self._probe(control.id, [*_JOINED, *_SHELL, ":"], self._cwd)
         finally:
             control.close()
         if code != 0:

@@ -35,7 +35,8 @@ class Snapshots:
         """
         self._engine, self._budget, self.deepest = engine, budget_mib * MIB, deepest
         self._held = 0
-        self._guard = threading.Lock()
+        # A snapshot that goes is noticed wherever memory is tidied up, also by a thread that holds this already.
+        self._guard = threading.RLock()
 
     @property
     def held(self) -> int:

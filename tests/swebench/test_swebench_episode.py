@@ -221,6 +221,7 @@ COMMANDS = (
     "python3 -c 'import spans; print(spans.length([({n}, 9)]))' 2>&1 | tail -1; env | sort",
     "git add -A && git -c user.name=a -c user.email=a@b commit -qm {n} && git log --format=%s | head -3",
     "no-such-command",
+    "python3 -c 'print({str(x) for x in range(9)})'; date; mktemp -u",
 )
 turns = st.one_of(
     st.tuples(st.sampled_from(COMMANDS), st.integers(1, 9)).map(
@@ -232,7 +233,7 @@ turns = st.one_of(
 
 @docker_mark
 @given(st.lists(turns, min_size=2, max_size=6), st.data())
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_from_a_checkpoint_and_from_a_full_replay_it_goes_on_alike(
     harness: Ungraded, instance: Instance, script: list[Response], data: st.DataObject
 ) -> None:
@@ -307,7 +308,7 @@ def test_where_a_snapshot_was_pruned_the_steps_are_played_again(
 def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance) -> None:
     harness = Ungraded(deepest=4)
     checkpoint, depths = None, []
-    for number in range(6):
+    for number in range(4):
         with harness.open(instance, checkpoint) as episode:
             episode.advance(bash(f"echo {number} >> all"))
             checkpoint = episode.checkpoint()
@@ -316,7 +317,7 @@ def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance
     assert max(depths) == 4
     with harness.open(instance, checkpoint) as episode:
         episode.advance(bash("cat all"))
-        assert "0\n1\n2\n3\n4\n5\n" in episode.prefix().messages[-1]["content"]
+        assert "0\n1\n2\n3\n" in episode.prefix().messages[-1]["content"]
 
 
 @docker_mark
