@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN ?= runs/quickstart
 
-.PHONY: quickstart full test lint clean pins
+.PHONY: quickstart full test lint labelstudio clean pins
 
 quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 	$(BIN)/stepdown doctor
@@ -20,6 +20,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The SDK weighs half a gigabyte and pins numpy: it gets an environment of its own, and CI does without.
+.labelstudio:
+	$(PYTHON) -m venv $@
+	$@/bin/pip --disable-pip-version-check --quiet install label-studio-sdk==2.1.2
+
+labelstudio: .labelstudio $(VENV)/.dev  ## check the audit's Label Studio export with the tool's own SDK
+	STEPDOWN_REQUIRE=labelstudio $(BIN)/python -m pytest tests/audit -m labelstudio
 
 # The weight packages and bfcl-eval declare dependency chains of gigabytes that stepdown does not use:
 # they are installed for their files alone.
@@ -44,4 +52,4 @@ pins:  ## compile the pinned requirement files anew (needs uv)
 	requirements/compile
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .labelstudio build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

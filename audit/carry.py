@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from builder.pool import Tier
+from builder.records import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,15 +17,22 @@ class Audited:
     """The exact digest of the step's prefix."""
     label: str
     label_id: int
-    below: frozenset[str]
-    """Who was not enough: identities of the models one tier below the label; empty for the cheapest tier."""
+    below: str
+    """Who was not enough: `models_below` the label."""
 
 
 def carries_over(old: Audited, new: Audited) -> bool:
     """Only if prefix, label and the models of the tier below are the same; else the step is to be reviewed again.
 
-    >>> step = Audited("0f", "mid", 1, frozenset({"a", "b"}))
-    >>> carries_over(step, step), carries_over(step, Audited("0f", "mid", 1, frozenset({"a"})))
+    >>> step = Audited("0f", "mid", 1, "ab")
+    >>> carries_over(step, step), carries_over(step, Audited("0f", "mid", 1, "a"))
     (True, False)
     """
     return old == new
+
+
+def models_below(tiers: Sequence[Tier], tier: int) -> str:
+    """Digest of the models one tier below `tier` (an index), in any order; empty for the cheapest tier."""
+    if tier == 0:
+        return ""
+    return digest(sorted(digest([model.identity, model.parameters]) for model in tiers[tier - 1].models))

@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from audit.verdicts import Choice
+
+_ALL = 1 << 64
+
+
+def drawn(seed: int, row_id: str) -> int:
+    """A row's own draw, uniform in [0, 2**64)."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{row_id}".encode()).digest()[:8], "big")
 
 
 def is_sampled(seed: int, row_id: str, rate: float) -> bool:
@@ -11,5 +25,61 @@ def is_sampled(seed: int, row_id: str, rate: float) -> bool:
     >>> is_sampled(0, "bfcl/multi_turn_base_0/1", 1.0), is_sampled(0, "bfcl/multi_turn_base_0/1", 0.0)
     (True, False)
     """
-    drawn = hashlib.sha256(f"{seed}\0{row_id}".encode()).digest()
-    return int.from_bytes(drawn[:8], "big") < rate * 2**64
+    return drawn(seed, row_id) < rate * _ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a sample is drawn."""
+
+    rate: float
+    """Share of the steps of each stratum."""
+    seed: int
+    minimum: int = 0
+    """Steps of a stratum, at least, as far as it has them: those of the smallest draws are added to the rate's."""
+    strata: Literal["workload", "tier"] = "workload"
+    """What the minimum is counted by: a workload, or a tier of one."""
+
+    def stratum(self, step: Choice) -> tuple[str, str]:
+        return step.benchmark, step.tier if self.strata == "tier" else ""
+
+
+def chosen(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Iterator[Choice]:
+    """The steps that the plan samples, in the order in which `steps()` has them. It is read twice where the plan has a
+    minimum; what is held in memory are the minimum's draws.
+
+    A stratum's sample are its smallest draws, either way: all below the rate, or as many as the minimum says.
+    """
+    reaches = _reaches(plan, steps)
+    below_rate, seed = plan.rate * _ALL, plan.seed
+    for step in steps():
+        draw = drawn(seed, step.id)
+        if draw < below_rate or (reaches and draw <= reaches[plan.stratum(step)]):
+            yield step
+
+
+def _reaches(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Mapping[tuple[str, str], int]:
+    """The largest of the draws that fill each stratum's minimum; empty where the plan has none."""
+    if plan.minimum < 1:
+        return {}
+    smallest: dict[tuple[str, str], list[int]] = defaultdict(list)  # heaps, the largest draw on top, negated
+    for step in steps():
+        heap, draw = smallest[plan.stratum(step)], -drawn(plan.seed, step.id)
+        if len(heap) < plan.minimum:
+            heapq.heappush(heap, draw)
+        elif draw > heap[0]:
+            heapq.heapreplace(heap, draw)
+    return {stratum: -heap[0] for stratum, heap in smallest.items()}
+
+
+def assigned(steps: Iterable[str], reviewers: tuple[str, ...], overlap: float, seed: int) -> Iterator[tuple[str, str]]:
+    """Who reviews which step, as (reviewer, step id): a share `overlap` of the steps goes to all, others to one each.
+
+    >>> list(assigned(["made/job/1"], ("ann", "bob"), 1.0, 0))
+    [('ann', 'made/job/1'), ('bob', 'made/job/1')]
+    """
+    for step in steps:
+        if is_sampled(seed, f"{step}\0overlap", overlap):
+            yield from ((reviewer, step) for reviewer in reviewers)
+        else:
+            yield reviewers[drawn(seed, f"{step}\0reviewer") % len(reviewers)], step

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from builder.config import Protocol
-from builder.ledger import Ledger
+from builder.ledger import Ledger, Purpose
 from builder.pool import Price
 
 
@@ -36,8 +36,9 @@ def prices_of(protocol: Protocol) -> Mapping[str, Price]:
 
 
 def bill_of(ledger: Ledger, protocol: Protocol) -> Bill:
-    """The bill of a run as its ledger has it."""
-    prices, totals = prices_of(protocol), ledger.call_totals()
+    """The bill of a run's labels as its ledger has it; what the audit repeated is no part of it."""
+    prices = prices_of(protocol)
+    totals = [total for total in ledger.call_totals() if total.purpose != Purpose.REPEAT]
     usd = [prices[total.model].cost(total.usage) if total.model in prices else 0.0 for total in totals]
     paid = [index for index, total in enumerate(totals) if total.paid]
     return Bill(

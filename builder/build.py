@@ -6,7 +6,7 @@ import importlib
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,14 +25,23 @@ from builder.seeds import SeedFile, strong_models
 from builder.text import LONGEST_ID, is_id
 from builder.validation import changes
 from builder.workers import Threads, Workers
-from harnesses.base import Harness, KeepsFiles
+from harnesses.base import Harness, KeepsFiles, NeedsJudge
+from judges.decision import RULES
+from judges.prompts import prompts_digest
 
 BUILT_IN = {
     "bfcl": "harnesses.bfcl:BFCL",
+    "mtrag": "harnesses.mtrag:MTRAG",
     "planted": "harnesses.planted:Planted",
+    "qa": "harnesses.qa:QA",
+    "qmsum": "harnesses.qmsum:QMSum",
     "swebench": "harnesses.swebench.harness:SWEBench",
 }
 """The workloads that come with stepdown; others are named `module:Class`."""
+
+
+Job = tuple[InstanceRecord, Instance, Bench]
+"""An instance to work at."""
 
 
 @dataclass(slots=True)
@@ -42,6 +51,8 @@ class Progress:
     instances: int = 0
     total: int = 0
     steps: int = 0
+    counted: str = "steps locked"
+    """What `steps` counts."""
     calls: int = 0
     """Calls made now."""
     hits: int = 0
@@ -111,6 +122,9 @@ def bench_of(protocol: Protocol, index: int, departed: Sequence[str] = ()) -> Be
         strong_models(workload.seeds, protocol.pool)
     except BadInput as error:
         raise BadInput(str(error), field=place) from None
+    if protocol.judge is None and isinstance(harness, NeedsJudge) and harness.needs_judge:
+        problem = f"an LLM judges the answers of {harness.name!r}: name its models in `protocol.judge.models`"
+        raise BadInput(problem, field=place)
     file = workload.seeds.file
     return Bench(workload, harness, SeedFile(file, protocol.pool, harness.name, departed) if file else None)
 
@@ -151,18 +165,21 @@ class Build:
         return {bench.harness.name: bench.harness.multi_step for bench in self._benches}
 
     def _check_versions(self) -> None:
-        """A harness that changed since the run was begun would label one run by two measures."""
+        """A harness or judge that changed since the run was begun would label one run by two measures."""
         versions = [
             {"benchmark": bench.harness.name, "version": bench.harness.version, "seeds": bench.workload.seeds.source}
             for bench in self._benches
         ]
-        begun = self._ledger.meta("workloads")
+        judge = {"prompts": prompts_digest(), "rules": RULES} if self.protocol.judge else None
+        measures = {"workloads": versions, "judge": judge}
+        begun = {name: self._ledger.meta(name) for name in measures}
         if not self._ledger.is_begun:
-            self._ledger.set_meta("workloads", versions)
-        elif begun != versions:
-            differences = "; ".join(changes({"workloads": begun}, {"workloads": versions}))
+            for name, measure in measures.items():
+                self._ledger.set_meta(name, measure)
+        elif begun != measures:
+            differences = "; ".join(changes(begun, measures))
             raise BadInput(
-                f"the workloads have changed since the run was begun ({differences}): "
+                f"the workloads or their judge have changed since the run was begun ({differences}): "
                 "go on with the stepdown that began it, or name another folder",
                 file=self._run.path,
             )
@@ -197,8 +214,18 @@ class Build:
         """Label all open instances. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says
         where to go on.
         """
-        if not self._ledger.counts().get(State.OPEN, 0):
+        if not self._is_left():
             return
+        self.work(self._open_instances(), self._label, self._is_left)
+
+    def _is_left(self) -> bool:
+        return bool(self._ledger.counts().get(State.OPEN, 0))
+
+    def work(self, jobs: Iterable[Job], do: Callable[[Context, Job], None], is_left: Callable[[], bool]) -> None:
+        """Have the run's workers carry out jobs, within its budget; `is_left` says whether there are any still.
+
+        Raises RunStopped, BadInput, BudgetReached or Interrupted.
+        """
         cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
         for bench in self._benches:
             if isinstance(bench.harness, KeepsFiles):
@@ -220,13 +247,22 @@ class Build:
                     purse=purse,
                 )
                 workers: Workers = Threads(operation.workers, self._stop)
-                workers.run(self._open_instances(), lambda job: self._label(context, *job))
+                workers.run(jobs, lambda job: do(context, job))
         except Interrupted:
             raise purse.stopped_by or Interrupted("stopped") from None
         finally:
             cache.close()
-        if self._stop.is_set() and self._ledger.counts().get(State.OPEN, 0):
+        if self._stop.is_set() and is_left():
             raise purse.stopped_by or Interrupted("stopped")
+
+    def labelled(self, wanted: Container[tuple[str, str]]) -> Iterator[Job]:
+        """The finished instances among those wanted by (benchmark, id), in the run's order."""
+        for index, bench in enumerate(self._benches):
+            for instance in selected(index, bench):
+                if instance.key in wanted:
+                    record = self._ledger.instance(*instance.key)
+                    if record.state is State.DONE:
+                        yield record, instance, bench
 
     def _read_hints(self) -> Hints | None:
         hints, pool = self.protocol.hints, self.protocol.pool
@@ -234,7 +270,7 @@ class Build:
             return FileHints(hints.file, pool)
         return ModelHints(hints.model, pool) if hints.model is not None else None
 
-    def _open_instances(self) -> Iterator[tuple[InstanceRecord, Instance, Bench]]:
+    def _open_instances(self) -> Iterator[Job]:
         """What is left to label. Raises BadInput where a source no longer selects what it did."""
         left = self._ledger.counts().get(State.OPEN, 0)
         for index, bench in enumerate(self._benches if left else ()):
@@ -250,6 +286,6 @@ class Build:
         if left > 0:
             raise BadInput(f"the sources no longer select {left} of the run's instances", file=self._run.path)
 
-    def _label(self, context: Context, record: InstanceRecord, instance: Instance, bench: Bench) -> None:
-        InstanceLabelling(record, instance, bench, context).run()
+    def _label(self, context: Context, job: Job) -> None:
+        InstanceLabelling(*job, context).run()
         self.progress.on_instance()

@@ -86,8 +86,10 @@ class Calls:
 
     def ask(self, question: Question, known: Response | None = None) -> Response:
         """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
-        if known is not None:
-            return known
+        return known if known is not None else self.asked(question)[0]
+
+    def asked(self, question: Question) -> tuple[Response, bool]:
+        """The response to a question, and whether it was made just now."""
         if self._turns is None:
             entry, fresh = self._found_or_made(question)
         else:
@@ -99,7 +101,7 @@ class Calls:
         self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
         if self._on_call:
             self._on_call(question.model, response, fresh)
-        return response
+        return response, fresh
 
     def _found_or_made(self, question: Question) -> tuple[Entry, bool]:
         """The cache's entry, and whether its response was made just now."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -18,13 +15,27 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import cache, diff, estimate, explain, relabel, seeds
+from builder.commands import (
+    audit,
+    cache,
+    diff,
+    estimate,
+    explain,
+    judge,
+    publish,
+    relabel,
+    report,
+    score,
+    seeds,
+    verify,
+)
+from builder.commands.stopping import INTERRUPTED, stopping
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
 from builder.ledger import Ledger, State
 from builder.text import printable
 
-FINISHED, BAD_INPUT, WORK_LEFT, INTERRUPTED = 0, 2, 3, 130
+FINISHED, BAD_INPUT, WORK_LEFT = 0, 2, 3
 
 
 class _Command(click.Group):
@@ -33,7 +44,7 @@ class _Command(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except Interrupted:
+        except (Interrupted, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except StepdownError as error:
             click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)
@@ -59,6 +70,10 @@ def main() -> None:
       stepdown status runs/q                                where a run stands
       stepdown resume runs/q                                go on after an interruption
       stepdown explain runs/q ROW_ID                        why a step has its label
+      stepdown report runs/q --out report.html              what its labels look like, and what they would save
+      stepdown audit sample runs/q                          steps for people to check
+      stepdown publish runs/q --out release                 a data set that others can load and check
+      stepdown score release predictions.jsonl              how well a router's tiers do against a release
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """
@@ -108,9 +123,9 @@ def resume(run: Path, config: Path | None, drop_blocked: bool) -> None:
 
 def _label(folder: Path, config: Config | None, drop_blocked: bool = False, origin: runs.Origin | None = None) -> None:
     stop = threading.Event()
-    with runs.opened(folder, config, origin) as run, _stopping(stop, folder):
+    with runs.opened(folder, config, origin) as run, stopping(stop, _resume_command(folder)):
         run.config.check_keys()
-        console.name_foreign_code(run.config)
+        console.name_foreign_code(run.config.protocol)
         work = Build(run, stop)
         if drop_blocked:
             click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
@@ -164,28 +179,6 @@ def _after_a_budget(name: str, folder: Path) -> str:
     return f"to go on, raise `operation.budget.{name}` and: {_resume_command(folder)} --config CONFIG"
 
 
-@contextmanager
-def _stopping(stop: threading.Event, folder: Path) -> Iterator[None]:
-    """Ctrl-C ends the work after the calls in hand and says how to go on; a second one ends it at once."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            console.stderr().show_cursor(True)
-            os._exit(INTERRUPTED)
-        stop.set()
-        click.echo(
-            f"\nstopping after the calls in hand (once more to stop at once); go on with: {_resume_command(folder)}",
-            err=True,
-        )
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 @main.command()
 @_run_argument
 def status(run: Path) -> None:
@@ -223,6 +216,12 @@ main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
 main.add_command(seeds.group)
+main.add_command(report.command)
+main.add_command(score.command)
+main.add_command(judge.group)
+main.add_command(audit.group)
+main.add_command(publish.command)
+main.add_command(verify.command)
 
 
 if __name__ == "__main__":

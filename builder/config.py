@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Container, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -90,16 +91,61 @@ class Hints(Strict):
         return self
 
 
+class Thresholds(Strict):
+    """The least of each rating, 1 to 5, with which an answer may pass."""
+
+    faithfulness: int = Field(4, ge=1, le=5)
+    appropriateness: int = Field(4, ge=1, le=5)
+    completeness: int = Field(4, ge=1, le=5)
+
+
+class Judge(Strict):
+    """Who judges answers that no program can grade, and by what measure."""
+
+    models: tuple[Model, ...] = Field(min_length=1)
+    """The panel, asked in this order; its members need not be in the pool."""
+    samples: int = Field(1, ge=1, le=99)
+    """Reports that each model is asked for."""
+    rule: Literal["unanimous", "majority"] = "unanimous"
+    """How many of all these reports must pass an answer: all, or more than half."""
+    thresholds: Thresholds = Thresholds()
+    attempts: int = Field(3, ge=1, le=99)
+    """Tries for a report that can be read and believed, before it is technical."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Judge:
+        if any(model.model.startswith(WORKLOAD) for model in self.models):
+            raise ValueError("a workload's pseudo-model judges nothing")
+        names = [model.name for model in self.models]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two judge models have the name {twice!r}; `samples` asks one model several times")
+        return self
+
+
 class Workload(Strict):
     """One benchmark to label."""
 
     harness: str = Field(min_length=1)
     """A built-in harness, or `module:Class` of your own."""
     source: JsonObject = Field(default_factory=dict)
-    """Which instances; the harness says what it takes."""
+    """Which instances; the harness says what it takes. A `file` in it is a file of tasks, relative to the config."""
+    source_sha256: str | None = None
+    """Digest of `source.file` as it was first read; filled in, so that a changed file is a changed protocol."""
     options: JsonObject = Field(default_factory=dict)
     """The harness's own options."""
     seeds: Seeds
+
+    @model_validator(mode="after")
+    def _digest_is_of_a_file(self) -> Workload:
+        if self.source_sha256 is not None and self.tasks is None:
+            raise ValueError("`source_sha256` goes with `source.file`")
+        return self
+
+    @property
+    def tasks(self) -> Path | None:
+        """The file of tasks that the source names, where it names one."""
+        file = self.source.get("file")
+        return Path(file) if isinstance(file, str) else None
 
 
 class AuditRules(Strict):
@@ -119,19 +165,27 @@ class Protocol(Strict):
     hints: Hints = Hints()
     rules: Rules = Rules()
     audit: AuditRules = AuditRules()
+    judge: Judge | None = None
+    """For workloads whose answers no program can grade."""
 
     @model_validator(mode="after")
     def _one_model_a_name(self) -> Protocol:
-        hinting = self.hints.model
-        if hinting is not None and self.pool.by_name.get(hinting.name, hinting) != hinting:
-            raise ValueError(f"hints.model: the pool has another model of the name {hinting.name!r}")
+        known = dict(self.pool.by_name)
+        for place, model in self._beside_the_pool():
+            if known.setdefault(model.name, model) != model:
+                raise ValueError(f"{place}: there is another model of the name {model.name!r}")
         return self
+
+    def _beside_the_pool(self) -> Iterator[tuple[str, Model]]:
+        if self.hints.model is not None:
+            yield "hints.model", self.hints.model
+        for index, model in enumerate(self.judge.models if self.judge else ()):
+            yield f"judge.models.{index}", model
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """Every model that may be called, by name: the pool's and the one that gives hints."""
-        hinting = self.hints.model
-        return {**self.pool.by_name, **({hinting.name: hinting} if hinting else {})}
+        """Every model that may be called, by name: the pool's, the one that gives hints, and the judges."""
+        return {**self.pool.by_name, **{model.name: model for _, model in self._beside_the_pool()}}
 
 
 class Endpoint(Strict):
@@ -227,9 +281,11 @@ class Config(Strict):
         """The models that a provider answers for: neither local ones nor the workload's own."""
         return [model for model in self.protocol.models.values() if not model.model.startswith((LOCAL, WORKLOAD))]
 
-    def check_keys(self) -> None:
-        """Raises BadInput where a key variable that the config names is not set."""
+    def check_keys(self, only: Container[str] | None = None) -> None:
+        """Raises BadInput where a key variable that the config names is not set; `only` for models of these names."""
         for model in self.remote_models():
+            if only is not None and model.name not in only:
+                continue
             variable = self.operation.endpoint(model.name).api_key
             if variable and not os.environ.get(variable):
                 raise BadInput(
@@ -256,8 +312,7 @@ def _resolved(config: Config, path: Path) -> Config:
     """The config with every file it names found, read once and digested."""
     protocol = config.protocol
     workloads = tuple(
-        workload.model_copy(update={"seeds": _digested(workload.seeds, path, f"protocol.workloads.{index}.seeds")})
-        for index, workload in enumerate(protocol.workloads)
+        _with_files(workload, path, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
     )
     hints = _digested(protocol.hints, path, "protocol.hints")
     operation = config.operation
@@ -271,15 +326,31 @@ def _resolved(config: Config, path: Path) -> Config:
     return Config(protocol=protocol, operation=operation)
 
 
+def _with_files(workload: Workload, config: Path, field: str) -> Workload:
+    """The workload with the files of its tasks and of its seeds found and digested."""
+    seeds = _digested(workload.seeds, config, f"{field}.seeds")
+    if workload.tasks is None:
+        return workload.model_copy(update={"seeds": seeds})
+    file, sha256 = _found(workload.tasks, workload.source_sha256, config, f"{field}.source")
+    source = {**workload.source, "file": str(file)}
+    return workload.model_copy(update={"seeds": seeds, "source": source, "source_sha256": sha256})
+
+
 def _digested(part: Part, config: Path, field: str) -> Part:
     if part.file is None:
         return part
+    file, sha256 = _found(part.file, part.sha256, config, field)
+    return part.model_copy(update={"file": file, "sha256": sha256})
+
+
+def _found(named: Path, expected: str | None, config: Path, field: str) -> tuple[Path, str]:
+    """Where a file that the config names lies, and its digest. Raises BadInput: unreadable, or not as expected."""
     try:
-        file = (config.parent / part.file).resolve()
+        file = (config.parent / named).resolve()
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{str(part.file)!r}: {problem}", file=config, field=f"{field}.file") from None
-    if part.sha256 not in (None, sha256):
-        raise BadInput(f"{part.file} is not the file with this digest", file=config, field=f"{field}.sha256")
-    return part.model_copy(update={"file": file, "sha256": sha256})
+        raise BadInput(f"{str(named)!r}: {problem}", file=config, field=f"{field}.file") from None
+    if expected not in (None, sha256):
+        raise BadInput(f"{named} is not the file with this digest", file=config, field=f"{field}.sha256")
+    return file, sha256

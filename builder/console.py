@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.text import Text
 
 from builder.budget import Spent, spent
 from builder.build import BUILT_IN, Progress
-from builder.config import Budget, Config, Operation, Protocol
+from builder.config import Budget, Operation, Protocol
 from builder.ledger import Ledger, State
 from builder.ledger.database import FILE_NAME as LEDGER_NAME
 from builder.pool import Pool
@@ -26,6 +27,8 @@ from builder.release import Summary
 from builder.text import printable
 from builder.validation import validated
 
+WIDE = 160
+"""Columns of a wide table that is piped."""
 PLAIN_INTERVAL = 10.0
 """Seconds between progress lines where there is no terminal to redraw."""
 
@@ -38,6 +41,35 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
+def wide() -> Console:
+    """Standard output for tables of many columns: what is piped is not made to fit a screen."""
+    console = stdout()
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+def figures(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of rows that begin with names and go on with numbers; no cell is cut off."""
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def percents(low: float, high: float) -> str:
+    """An interval of shares, in percent.
+
+    >>> percents(0.9155, 0.9996)
+    '91.5–100.0'
+    """
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
 def progress_line(progress: Progress) -> str:
     """One line: instances, steps locked, calls, cache hits, money, time left.
 
@@ -46,7 +78,7 @@ def progress_line(progress: Progress) -> str:
     """
     parts = [
         f"{progress.instances}/{progress.total} instances",
-        f"{progress.steps} steps locked",
+        f"{progress.steps} {progress.counted}",
         f"{progress.calls} calls",
         f"{progress.hits} cache hits",
         f"${progress.usd:.4f}",
@@ -57,11 +89,24 @@ def progress_line(progress: Progress) -> str:
     return " · ".join(parts)
 
 
-def name_foreign_code(config: Config) -> None:
+def name_foreign_code(protocol: Protocol) -> None:
     """A config is code where it names a workload of one's own: say so before it is loaded."""
-    for workload in config.protocol.workloads:
+    for workload in protocol.workloads:
         if workload.harness not in BUILT_IN:
             click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
+
+
+def row_ticker() -> Callable[[int], None]:
+    """Says on standard error now and then how many rows have been looked at."""
+    last = time.monotonic()
+
+    def tell(rows: int) -> None:
+        nonlocal last
+        if rows % 256 == 0 and time.monotonic() - last >= PLAIN_INTERVAL:
+            last = time.monotonic()
+            click.echo(f"{rows} rows", err=True)
+
+    return tell
 
 
 @contextmanager

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from audit.carry import Audited, carries_over
+from audit.carry import Audited, carries_over, models_below
 from builder.config import Protocol
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Tier
-from builder.records import Lock, Trajectory, digest
+from builder.records import Lock, Trajectory
 
 
 class Change(StrEnum):
@@ -185,9 +185,8 @@ class _Labelled:
         """What a reviewer of the step is asked about."""
         lock = self._locks[index - 1]
         tier = self._tiers[lock.tier]
-        below = self._tiers[lock.tier - 1].models if lock.tier else ()
-        models = frozenset(digest([model.identity, model.parameters]) for model in below)
-        return Audited(self._trajectory[index - 1].prefix.exact, tier.name, tier.id, models)
+        below = models_below(self._tiers, lock.tier)
+        return Audited(self._trajectory[index - 1].prefix.exact, tier.name, tier.id, below)
 
 
 def _decides(trial: TrialRecord, lock: Lock) -> bool:

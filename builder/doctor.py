@@ -62,7 +62,7 @@ def _config(config: Config) -> Iterator[Finding]:
         look = partial(_version, workload, f"protocol.workloads.{index}.harness")
         yield _tried(f"workload {workload.harness}", look)
         yield from _needs(workload, f"protocol.workloads.{index}.harness")
-    for _, model in config.protocol.pool.models():
+    for model in config.protocol.models.values():
         if model.weights is not None:
             yield _tried(f"model {model.name}", partial(local.check, model))
     for model in config.remote_models():

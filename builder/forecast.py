@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 
 from builder.budget import Spent
 from builder.build import bench_of
-from builder.config import Config, Protocol
+from builder.config import Config, Judge, Protocol
 from builder.estimate import Amount, Bill, Plan, best, expected, label_shares, whole, worst
 from builder.label import Bench, rules_of
-from builder.ledger import Ledger
+from builder.ledger import Ledger, Purpose
 from builder.pool import Model
 from builder.records import Usage
 from builder.seeds import strong_models
 from builder.sizes import Seed, Seeds, seeds_of
-from harnesses.base import TellsHowSoon
+from harnesses.base import NeedsJudge, TellsHowSoon
 
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the step that it shows: the question, and a short answer."""
+REPORT = Amount(1, 3000, 700)
+"""What a verdict of one judge takes beside the case: rubric and form, and a report."""
 
 
 @dataclass(slots=True)
@@ -104,9 +106,15 @@ def _workload(protocol: Protocol, index: int, steps: int | None, earlier: Seeds,
         total += len(seed.shape)
         bases[seed.basis] += 1
         strongest = _dearest(seed, bench, protocol)
-        bills.best.add_all(best(seed.shape, seed.strong, plan))
-        bills.expected.add_all(expected(seed.shape, seed.strong, plan, shares))
-        bills.worst.add_all(worst(seed.shape, strongest, plan))
+        trials = (
+            best(seed.shape, seed.strong, plan),
+            expected(seed.shape, seed.strong, plan, shares),
+            worst(seed.shape, strongest, plan),
+        )
+        for bill, searched in zip(bills.each(), trials, strict=True):
+            bill.add_all(searched)
+        if isinstance(harness, NeedsJudge) and harness.needs_judge and protocol.judge is not None:
+            _add_judging(seed, trials, bench, protocol.judge, bills)
         _add_collecting(seed, bench, protocol, bills)
         _add_hints(seed, protocol, bills)
     return WorkloadSeeds(harness.name, instances, total, missing, dict(bases), early, shares)
@@ -134,6 +142,23 @@ def _add_collecting(seed: Seed, bench: Bench, protocol: Protocol, bills: Bills) 
         bills.worst.add(model, whole(seed.shape), seeds.attempts)
 
 
+def _add_judging(seed: Seed, trials: Sequence[Bill], bench: Bench, judge: Judge, bills: Bills) -> None:
+    """A verdict on the seed and on every trial. The judge is shown about what the last step was shown, and its answer.
+
+    A trial takes one call where seeds have one step; of longer ones the mean over all places is taken.
+    """
+    last, steps = seed.shape[-1], len(seed.shape)
+    one = Amount(0, last.prompt + last.output) + REPORT
+    seats = len(judge.models) * judge.samples
+    needed = seats if judge.rule == "unanimous" else seats // 2 + 1
+    attempts = bench.workload.seeds.attempts if bench.workload.seeds.source == "collect" else 1
+    asked = (needed / seats, 1.0, float(judge.attempts))
+    for bill, searched, times, seeds in zip(bills.each(), trials, asked, (1, 1, attempts), strict=True):
+        verdicts = seeds + searched.calls / ((steps + 1) / 2)
+        for model in judge.models:
+            bill.add(model.name, one, verdicts * judge.samples * times)
+
+
 def _add_hints(seed: Seed, protocol: Protocol, bills: Bills) -> None:
     """A hint is asked for at every step of a seed, and shown the step."""
     if protocol.hints.model is not None:
@@ -150,6 +175,10 @@ def _lines(protocol: Protocol, bills: Bills, taken: dict[str, Taken] | None) -> 
     tiers = [(protocol.pool.tiers[index].name, model) for index, model in protocol.pool.models()]
     if protocol.hints.model is not None:
         tiers.append(("hints", protocol.hints.model))
+    known = {model.name for _, model in tiers}
+    tiers += [
+        ("judge", model) for model in (protocol.judge.models if protocol.judge else ()) if model.name not in known
+    ]
     for tier, model in tiers:
         lowest, mean, highest = (_spent(bill, model) for bill in bills.each())
         own = left.pop(model.name, nothing) if taken is not None else None
@@ -168,6 +197,8 @@ def taken_by(ledger: Ledger, protocol: Protocol) -> dict[str, Taken]:
     """What a run's calls took, by model, at its own pool's prices."""
     found: dict[str, Taken] = {}
     for total in ledger.call_totals():
+        if total.purpose == Purpose.REPEAT:
+            continue  # the audit's, not the labels'
         model = protocol.models.get(total.model)
         price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
         took = Spent(total.calls, price(total.usage))

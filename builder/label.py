@@ -22,6 +22,7 @@ from builder.replay import Replayer
 from builder.search import Blocked, Found, Rules, is_accepted, search
 from builder.seeds import SeedFile, strong_models
 from harnesses.base import Harness
+from judges.panel import judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,9 @@ class InstanceLabelling:
             calls = Calls(
                 self._instance, harness, context.provider, context.cache, context.on_call, context.purse, self._turns
             )
-            self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls))
+            panel, subject = context.protocol.judge, "/".join(self._instance.key)
+            judge = partial(judged, panel=panel, asks=calls, subject=subject) if panel else None
+            self._own.hand = _Hand(calls, Replayer(self._instance, harness, self._pool, calls, judge))
         hand: _Hand = self._own.hand
         return hand
 

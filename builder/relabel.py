@@ -28,7 +28,9 @@ def origin_from(old: Path, folder: Path, config: Config) -> Origin:
         was_strong = {model.name for model in protocol.pool.tiers[-1].models}
     is_strong = {model.name for model in config.protocol.pool.tiers[-1].models}
     departed = {*(earlier.departed if earlier else ()), *was_strong} - is_strong
-    return Origin(run, os.path.relpath(cache.resolve(), folder.resolve()), tuple(sorted(departed)))
+    home = folder.resolve()
+    cache_place, old_place = (os.path.relpath(place.resolve(), home) for place in (cache, old))
+    return Origin(run, cache_place, tuple(sorted(departed)), old_place)
 
 
 def _check_that_it_holds(cache: Path, ledger: Ledger, old: Path) -> None:

@@ -5,23 +5,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from audit.queue import Lower, queue_entry
+from audit.cases import NameMask, lower_answers
+from audit.queue import queue_entry
 from audit.sampling import is_sampled
 from builder.budget import kept, spent
+from builder.files import WholeFile, digest_of
 from builder.hints import PROMPT
 from builder.ledger import InstanceRecord, Ledger, Purpose, State, TrialRecord
 from builder.pool import Model, Pool
-from builder.records import Lock, Trajectory, Usage, Verdict, digest
+from builder.records import Lock, Trajectory, Usage, digest
 from builder.runs import RunFolder
 from builder.seeds import REFERENCE
 
@@ -154,42 +153,6 @@ def _search_trials(instance: Labelled, index: int, pool: Pool) -> list[TrialReco
     )
 
 
-_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-"""What some readers take for the end of a line stands escaped: a line is a record, for any reader."""
-
-
-class _File:
-    """A file of the release, written beside its place and moved there when it is whole."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.name, self._place, self._draft = name, folder / name, folder / f".{name}.part"
-        self._digest, self._lines, self._bytes = hashlib.sha256(), 0, 0
-        self._handle: IO[bytes] = self._draft.open("wb")
-
-    def write(self, record: Mapping[str, Any], indent: int | None = None) -> None:
-        text = json.dumps(record, ensure_ascii=False, indent=indent).translate(_LINE_ENDS)
-        data = f"{text}\n".encode()
-        self._handle.write(data)
-        self._digest.update(data)
-        self._lines += 1
-        self._bytes += len(data)
-
-    def finish(self) -> dict[str, Any]:
-        """Put the file in its place; what the manifest says of it."""
-        self._handle.flush()
-        os.fsync(self._handle.fileno())
-        self._handle.close()
-        self._draft.replace(self._place)
-        return {"sha256": self._digest.hexdigest(), "lines": self._lines, "bytes": self._bytes}
-
-    def __enter__(self) -> _File:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._handle.close()
-        self._draft.unlink(missing_ok=True)
-
-
 def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     """Write the run's files, unless they stand there as they would be written. Delete one to have all written anew.
 
@@ -201,7 +164,7 @@ def write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
 def _standing(run: RunFolder) -> Summary | None:
     """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
     digests = run.ledger.released
-    if digests is None or any(_digest_of(run.path / name) != found for name, found in digests.items()):
+    if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
         return None
     spend = json.loads((run.path / SPEND).read_bytes())
     if "unbooked" not in spend or spend["calls"] + spend["unbooked"]["calls"] != kept(run.path).calls:
@@ -218,24 +181,15 @@ def _standing(run: RunFolder) -> Summary | None:
     return summary
 
 
-def _digest_of(path: Path) -> str | None:
-    """The digest of a file; None where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
 def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
-    summary = Summary()
+    summary, mask = Summary(), NameMask(protocol.models.values())
     with ExitStack() as stack:
-        rows, evidences, queue = (stack.enter_context(_File(run.path, name)) for name in (ROWS, EVIDENCE, QUEUE))
+        rows, evidences, queue = (stack.enter_context(WholeFile(run.path, name)) for name in (ROWS, EVIDENCE, QUEUE))
         for instance in labelled_instances(ledger):
             benchmark = instance.record.benchmark
             summary.instances[benchmark] += 1
-            summary.seed_models[benchmark][_seed_model(instance)] += 1
+            summary.seed_models[benchmark][seed_model_of(instance.record, instance.trials)] += 1
             for index, lock in enumerate(instance.locks, 1):
                 released = row(instance, index, pool)
                 rows.write(released)
@@ -243,31 +197,24 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                 summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
                 audited = multi_step.get(benchmark, True)
                 if audited and is_sampled(protocol.audit.seed, released["id"], protocol.audit.rate):
-                    lower = _lower(ledger, instance, index, pool)
+                    lower = lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
                     queue.write(queue_entry(released, instance.trajectory[index - 1].response, lower))
         _count_unreleased(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
-        spend = stack.enter_context(_File(run.path, SPEND))
+        spend = stack.enter_context(WholeFile(run.path, SPEND))
         spend.write(_spend(run), indent=1)
         spend_file = spend.finish()
         # The manifest last: where it stands, the files it names are whole.
-        manifest = stack.enter_context(_File(run.path, MANIFEST))
+        manifest = stack.enter_context(WholeFile(run.path, MANIFEST))
         manifest.write(_manifest(run, summary, files), indent=1)
         written = {**files, SPEND: spend_file, MANIFEST: manifest.finish()}
     ledger.set_released({name: str(file["sha256"]) for name, file in written.items()})
     return summary
 
 
-def _seed_model(instance: Labelled) -> str:
-    return next(trial.trial.model for trial in instance.trials if trial.id == instance.record.seed)
-
-
-def _lower(ledger: Ledger, instance: Labelled, index: int, pool: Pool) -> Iterator[Lower]:
-    """The trials one tier below a step's label that came to a verdict. A technical one tells of an API, not a model."""
-    for trial in _search_trials(instance, index, pool):
-        below = trial.trial.tier == instance.locks[index - 1].tier - 1
-        if below and trial.verdict is not Verdict.TECHNICAL:
-            yield Lower(ledger.candidate_response(trial.id, index), trial.verdict, trial.reason)
+def seed_model_of(record: InstanceRecord, trials: Iterable[TrialRecord]) -> str:
+    """The model that made a finished instance's seed; `trials` are the instance's."""
+    return next(trial.trial.model for trial in trials if trial.id == record.seed)
 
 
 def _count_unreleased(ledger: Ledger, summary: Summary) -> None:
@@ -317,6 +264,8 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
     for total in ledger.call_totals():
+        if total.purpose == Purpose.REPEAT:
+            continue  # the audit's, not the protocol's
         calls[total.model] += total.calls
         usage[total.model] += total.usage
     price = sum(_price(models, model, used) for model, used in sorted(usage.items()))
@@ -340,7 +289,7 @@ def _price(models: Mapping[str, Model], model: str, usage: Usage) -> float:
 def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
-    frozen = run.ledger.meta("protocol")
+    frozen, judge = run.ledger.meta("protocol"), run.ledger.meta("judge")
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
         "pool": {
@@ -352,7 +301,11 @@ def _manifest(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dic
             ],
         },
         "workloads": run.ledger.meta("workloads"),
-        "prompts": {"hint": digest(PROMPT)} if protocol.hints.source == "model" else {},
+        "judge": {"rules": judge["rules"]} if judge else None,
+        "prompts": {
+            **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),
+            **({"judge": judge["prompts"]} if judge else {}),
+        },
         "protocol_digest": digest(frozen),
         "protocol": frozen,
         "seeds": {

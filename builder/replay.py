@@ -13,13 +13,19 @@ from builder.calls import Calls, NoAnswer
 from builder.errors import Lost, StepdownError, Technical
 from builder.pool import Pool
 from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
-from harnesses.base import Checkpoint, Episode, Explains, Harness, VerifiesSeeds
+from harnesses.base import Checkpoint, Episode, Explains, Harness, Judged, VerifiesSeeds
+from judges.case import Case
+from judges.panel import Finding
 
 _EXECUTIONS = 5
 """Of one trial, where its environment is lost each time. The waits between them give a daemon time to come back."""
 
 Grading = Mapping[str, Any] | None
 """What a verdict rests on, where the workload says so."""
+
+
+Judge = Callable[[Case], Finding]
+"""Comes to a verdict on a case."""
 
 
 class _Halted(Exception):
@@ -36,8 +42,12 @@ class Replayer:
     once per trial; where the harness cannot capture its state, every trial replays the locked steps.
     """
 
-    def __init__(self, instance: Instance, harness: Harness, pool: Pool, calls: Calls) -> None:
+    def __init__(
+        self, instance: Instance, harness: Harness, pool: Pool, calls: Calls, judge: Judge | None = None
+    ) -> None:
+        """`judge` is asked about the cases of episodes that have one."""
         self._instance, self._harness, self._pool, self._calls = instance, harness, pool, calls
+        self._judge = judge
         self._kept: tuple[Trajectory, Checkpoint] | None = None
 
     # What the search, the seeds and their verification ask for
@@ -135,8 +145,7 @@ class Replayer:
         except _Halted as end:
             return Outcome(end.verdict, tuple(steps), end.reason, end.grading)
 
-    @staticmethod
-    def _act(episode: Episode, response: Response) -> None:
+    def _act(self, episode: Episode, response: Response) -> None:
         """Advance by one response. Raises _Halted as soon as the trial's outcome is certain."""
         if without := _no_answer(response):
             raise _Halted(*without)
@@ -144,8 +153,7 @@ class Replayer:
         if certain := episode.doomed():
             raise _Halted(*certain, _grading(episode))
         if not going:
-            verdict, reason = episode.verdict()
-            raise _Halted(verdict, reason, _grading(episode))
+            raise _Halted(*self._verdict(episode))
 
     @staticmethod
     def _next(episode: Episode, live: Prefix, served: Prefix) -> tuple[Prefix, Prefix]:
@@ -182,8 +190,24 @@ class Replayer:
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
-        verdict, reason = episode.seed_verdict() if isinstance(episode, VerifiesSeeds) else episode.verdict()
-        return Outcome(verdict, tuple(steps), reason, _grading(episode))
+        verdict, reason, grading = self._verdict(episode, of_a_seed=True)
+        return Outcome(verdict, tuple(steps), reason, grading)
+
+    def _verdict(self, episode: Episode, of_a_seed: bool = False) -> tuple[Verdict, str, Grading]:
+        """The verdict on an episode that has ended: the judge's, where it has a case to be judged."""
+        case = episode.case() if isinstance(episode, Judged) else None
+        if case is None:
+            if of_a_seed and isinstance(episode, VerifiesSeeds):
+                verdict, reason = episode.seed_verdict()
+            else:
+                verdict, reason = episode.verdict()
+            return verdict, reason, _grading(episode)
+        if self._judge is None:
+            raise Technical("the workload has a case to be judged and the config has no judge")
+        finding = self._judge(case)
+        if finding.verdict is Verdict.TECHNICAL:
+            raise Technical(finding.reason)
+        return finding.verdict, finding.reason, finding.to_json()
 
     @contextmanager
     def _episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:

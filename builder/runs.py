@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.cache import is_cache
-from builder.config import Config, Hints, Operation, Protocol, Seeds
+from builder.config import Config, Operation, Protocol
 from builder.errors import BadInput
 from builder.ledger import Ledger
 from builder.ledger.database import FILE_NAME
@@ -36,6 +36,8 @@ class Origin:
     """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
     departed: tuple[str, ...]
     """Models that were strong in an earlier version and are no more; imported seeds may still be theirs."""
+    folder: str | None = None
+    """Where the other run lay when this one was begun, relative to this run's folder."""
 
 
 class RunFolder:
@@ -56,7 +58,9 @@ class RunFolder:
 
 def origin_of(ledger: Ledger) -> Origin | None:
     record = ledger.meta("origin")
-    return Origin(record["run"], record["cache"], tuple(record["departed"])) if record else None
+    if not record:
+        return None
+    return Origin(record["run"], record["cache"], tuple(record["departed"]), record.get("folder"))
 
 
 def cache_of(path: Path, ledger: Ledger) -> Path:
@@ -170,15 +174,19 @@ def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
 def protocol_record(protocol: Protocol) -> dict[str, Any]:
     """The protocol as ledger and manifest hold it: files by name and digest, not by where they lay."""
     record = protocol.model_dump(mode="json")
-    for part in _parts_with_files(record):
+    for part, _ in _parts_with_files(record):
         part["file"] = Path(part["file"]).name
     return record
 
 
-def _parts_with_files(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _parts_with_files(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The parts of a protocol's record that name a file in `file`, each with the file's digest."""
     for part in (record["hints"], *(workload["seeds"] for workload in record["workloads"])):
         if part["file"] is not None:
-            yield part
+            yield part, part["sha256"]
+    for workload in record["workloads"]:
+        if workload["source_sha256"] is not None:
+            yield workload["source"], workload["source_sha256"]
 
 
 def _kept_input(path: Path, sha256: str) -> Path:
@@ -186,26 +194,24 @@ def _kept_input(path: Path, sha256: str) -> Path:
 
 
 def _keep_inputs(path: Path, protocol: Protocol) -> None:
-    parts: list[Hints | Seeds] = [protocol.hints, *(workload.seeds for workload in protocol.workloads)]
-    for part in parts:
-        if part.file is not None and part.sha256 is not None:
-            target = _kept_input(path, part.sha256)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(part.file, target)
+    for part, sha256 in _parts_with_files(protocol.model_dump(mode="json")):
+        target = _kept_input(path, sha256)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(part["file"], target)
 
 
 def _with_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The frozen protocol, naming the run's own copies of its files."""
     copy: dict[str, Any] = json.loads(json.dumps(record))
-    for part in _parts_with_files(copy):
-        kept = _kept_input(path, part["sha256"])
+    for part, sha256 in _parts_with_files(copy):
+        kept = _kept_input(path, sha256)
         try:
             found = hashlib.sha256(kept.read_bytes()).hexdigest()
         except OSError as error:
             raise BadInput(
                 f"the run's own copy of {part['file']} can not be read: {error.strerror}", file=kept
             ) from None
-        if found != part["sha256"]:
+        if found != sha256:
             raise BadInput(f"the run's own copy of {part['file']} has been changed", file=kept)
         part["file"] = str(kept)
     return copy

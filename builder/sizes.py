@@ -25,6 +25,8 @@ from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, 
 from builder.replay import Replayer
 from builder.seeds import REFERENCE, strong_models
 from harnesses.base import Answers, Harness
+from judges.case import Case
+from judges.panel import Finding
 
 LONGEST = 1000
 """Steps after which a reference that does not come to an end is left alone."""
@@ -176,7 +178,7 @@ def _first_prompt(instance: Instance, harness: Harness) -> int:
 def _played(instance: Instance, bench: Bench, pool: Pool) -> Seed | None:
     """The first seed that passes, as a build would find it; nothing is kept and no provider is asked."""
     calls = Calls(instance, bench.harness, _Nobody(), Cache(_Nothing(), run="estimate"))
-    replayer = Replayer(instance, bench.harness, pool, calls)
+    replayer = Replayer(instance, bench.harness, pool, calls, judge=_lenient)
     for model, outcome in _attempts(instance, bench, pool, replayer):
         if outcome.verdict is Verdict.PASS:
             return Seed(model, shape_of(outcome.trajectory), f"played ({bench.workload.seeds.source})")
@@ -190,6 +192,11 @@ def _attempts(instance: Instance, bench: Bench, pool: Pool, replayer: Replayer) 
         return
     for model in strong_models(bench.workload.seeds, pool):
         yield model, replayer.collect(model, 0)
+
+
+def _lenient(case: Case) -> Finding:
+    """Judges cost something: a seed that one is to look at is taken to pass."""
+    return Finding(Verdict.PASS, "", (), ())
 
 
 class _Nobody:

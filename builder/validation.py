@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from builder.errors import BadInput
+from builder.keys import key_in
 from builder.records import canonical_json
 
 T = TypeVar("T")
@@ -36,12 +36,6 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_plain)]
 """A mapping that survives JSON as it is."""
-
-# Shapes of the keys that providers hand out. A config holds the name of a variable, never its value.
-_KEY_SHAPES = re.compile(
-    r"\b(sk-[A-Za-z0-9_-]{16,}|AIza[0-9A-Za-z_-]{30,}|gsk_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|xai-[A-Za-z0-9]{20,}"
-    r"|r8_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,})"
-)
 
 
 class Strict(BaseModel):
@@ -69,7 +63,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds. Raises BadInput: unreadable, not YAML, not a mapping, or holding an API key."""
     text = read_text(path)
     for number, line in enumerate(text.splitlines(), 1):
-        if _KEY_SHAPES.search(line):
+        # A config holds the name of a variable, never its value.
+        if key_in(line):
             raise BadInput(
                 "this looks like an API key: name the environment variable that holds it instead",
                 file=path,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
+from judges.case import Case
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
@@ -74,6 +75,21 @@ class Harness(Protocol):
 
     def open(self, instance: Instance, at: Checkpoint | None = None) -> AbstractContextManager[Episode]:
         """A fresh episode, or one that goes on from a checkpoint exactly as the one it was taken from would."""
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """An episode of a workload whose answers an LLM judges. Asked when the agent has halted, before `verdict`."""
+
+    def case(self) -> Case | None:
+        """What is to be judged; None where `verdict` decides by itself: an empty answer, a task graded by rule."""
+
+
+@runtime_checkable
+class NeedsJudge(Protocol):
+    """A harness that says whether its episodes have cases: without a judge in the config it is then refused at once."""
+
+    needs_judge: bool
 
 
 @runtime_checkable

@@ -24,18 +24,24 @@ REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())
 """Marks whose tests must run here: what they need being absent is then a failure, not a reason to skip."""
 
 
+LABEL_STUDIO = ROOT / ".labelstudio"
+"""An environment with Label Studio's SDK, which `make labelstudio` builds."""
+
+
 def _missing(mark: str) -> str | None:
     """Why tests of a mark can not run on this machine."""
     if mark == "docker" and shutil.which("dockerd") is None:
         return "no Docker engine is installed"
     if mark == "browser" and not Path("/usr/bin/chromium").exists():
         return "Debian's chromium is not installed"
+    if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "python").exists():
+        return "Label Studio's SDK is not there: make labelstudio"
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for mark in ("docker", "browser"):
+        for mark in ("docker", "browser", "labelstudio"):
             reason = _missing(mark)
             if item.get_closest_marker(mark) and reason and mark not in REQUIRED:
                 item.add_marker(pytest.mark.skip(reason=reason))

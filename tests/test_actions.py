@@ -241,7 +241,7 @@ def test_requests_change_only_with_the_adapter_s_version() -> None:
         assert (ADAPTER_VERSION[actions], sent) == GOLDEN[actions]
 
 
-GOLDEN = {"tools": (1, "8d4432e0c07b"), "json_schema": (1, "c362f86051cf")}
+GOLDEN = {"tools": (1, "8d4432e0c07b"), "json_schema": (2, "c362f86051cf")}
 
 
 def test_the_adapter_is_part_of_what_a_model_is() -> None:

@@ -15,7 +15,7 @@ from builder.records import Prefix
 
 Actions = Literal["tools", "json_schema", "text"]
 
-ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 1, "text": 1}
+ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 2, "text": 1}
 """By adapter. Raised when its requests or its reading of answers change: cached answers are then not reused."""
 
 

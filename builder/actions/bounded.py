@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_LONGEST_TEXT = 120
-_MOST_ITEMS = 8
+_LONGEST_TEXT, _LONGEST_DECLARED_TEXT = 120, 1000
+_MOST_ITEMS, _MOST_DECLARED_ITEMS = 8, 64
 _DEEPEST = 6
 _SCALARS = ("string", "number", "boolean")
 
 
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with the same outline. Strings and lists end; `$ref` is resolved.
+    """A schema with the same outline. Strings and lists end, where the schema says so within reason, else soon; `$ref`
+    is resolved.
 
     Formats, patterns, uniqueness and number ranges are left out: grammar converters reject or ignore them, and the
     harness judges the arguments anyway.
@@ -48,11 +49,12 @@ def _bounded(schema: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]
 def _typed(kind: Any, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
     match kind:
         case "string":
-            return {"type": "string", "maxLength": min(_count(schema, "maxLength", _LONGEST_TEXT), _LONGEST_TEXT)}
+            longest = min(_count(schema, "maxLength", _LONGEST_TEXT), _LONGEST_DECLARED_TEXT)
+            return {"type": "string", "maxLength": longest}
         case "integer" | "number" | "boolean" | "null":
             return {"type": kind}
         case "array":
-            most = min(_count(schema, "maxItems", _MOST_ITEMS), _MOST_ITEMS)
+            most = min(_count(schema, "maxItems", _MOST_ITEMS), _MOST_DECLARED_ITEMS)
             items = _bounded(schema.get("items", {}), root, depth + 1)
             return {
                 "type": "array",

@@ -16,7 +16,7 @@ from builder import console, runs, tokens
 from builder.budget import Spent
 from builder.config import Config, Protocol
 from builder.errors import BadInput
-from builder.forecast import Forecast, Line, Taken, WorkloadSeeds, forecast, taken_by
+from builder.forecast import REPORT, Forecast, Line, Taken, WorkloadSeeds, forecast, taken_by
 from builder.ledger import Ledger, State
 from builder.ledger.database import FILE_NAME
 from builder.sizes import Seeds, seeds_of_run
@@ -58,7 +58,7 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     it by --steps or name a run of the same workload by --run. What else is assumed stands below the table.
     """
     loaded = configs.load(config)
-    console.name_foreign_code(loaded)
+    console.name_foreign_code(loaded.protocol)
     seeds, taken, open_instances = Seeds({}), None, 0
     if folder is not None:
         seeds, taken, open_instances = _of_run(folder)
@@ -154,6 +154,11 @@ def _assumptions(config: Config, made: Forecast, open_instances: int) -> Iterato
         f"tokens: {tokens.CHARACTERS_PER_TOKEN} characters each; an answer has those of the seed's, "
         f"{tokens.USUAL_ANSWER} where there is no seed yet; nothing is read from a provider's prompt cache"
     )
+    if config.protocol.judge is not None:
+        yield (
+            f"a judge's report: {REPORT.prompt:.0f} tokens beside what the last step was shown and its answer, and "
+            f"{REPORT.output:.0f} of its own; at worst every try is needed"
+        )
     if open_instances:
         yield f"the run is not finished: {open_instances} of its instances are open or blocked"
 

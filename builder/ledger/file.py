@@ -116,6 +116,25 @@ class Ledger(Database):
         """Steps of finished instances."""
         return int(self._read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
 
+    def labelled_steps(self) -> dict[str, int]:
+        """Steps of finished instances by benchmark."""
+        query = "SELECT benchmark, sum(json_array_length(locks)) FROM instances WHERE state = ? GROUP BY benchmark"
+        return dict(self._read(query, (State.DONE.value,)))
+
+    def labels(self) -> Iterator[tuple[str, str, list[int]]]:
+        """Benchmark, id, and the tier (an index) of every step, of finished instances in the run's order.
+
+        The same as of their records, at a third of the cost: a corpus has a million steps.
+        """
+        last = 0
+        query = (
+            "SELECT id, benchmark, instance_id, locks FROM instances WHERE state = ? AND id > ? ORDER BY id LIMIT 2000"
+        )
+        while page := self._read(query, (State.DONE.value, last)):
+            last = page[-1][0]
+            for _, benchmark, instance_id, locks in page:
+                yield benchmark, instance_id, [tier for tier, _ in json.loads(locks)]
+
     def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
         """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
         text = json.dumps([[lock.tier, lock.model] for lock in locks])
@@ -159,6 +178,14 @@ class Ledger(Database):
                 "AND (purpose IN (?, ?) OR NOT EXISTS (SELECT 1 FROM trials AS others "
                 "WHERE others.instance = trials.instance AND (others.purpose IN (?, ?) OR others.step > trials.step)))",
                 (Verdict.TECHNICAL.value, opened, *fresh, *fresh),
+            )
+
+    def forget_technical(self, purpose: Purpose) -> None:
+        """What came to no verdict for technical reasons, of executions for a purpose, will be executed anew."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE purpose = ? AND verdict = ? AND superseded = 0",
+                (purpose.value, Verdict.TECHNICAL.value),
             )
 
     def drop_blocked(self) -> int:

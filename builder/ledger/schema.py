@@ -98,6 +98,8 @@ class Purpose(StrEnum):
     HINT = "hint"
     CONFIRM = "confirm"
     CONTROL = "control"
+    REPEAT = "repeat"
+    """Fresh executions of released steps, for the audit: no label, row or manifest depends on them."""
 
 
 KEPT = frozenset({Purpose.SEED, Purpose.SEARCH})

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, PlainValidator
+from pydantic import Field
 
 from builder.errors import BadInput
 from builder.records import Instance
 from builder.validation import Strict, validated
+from harnesses.bfcl.families import all_families, answers_file, api_family, functions_of, tasks_file
 from harnesses.bfcl.upstream import backend, package_folder
+from harnesses.selection import Take, taken
 
 BENCHMARK = "bfcl"
 
@@ -35,22 +37,10 @@ MULTI_TURN = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param"
 CATEGORIES = (*SINGLE_TURN, *RELEVANCE, *MULTI_TURN)
 
 
-def _selection(value: Any) -> int | str | tuple[str, ...]:
-    if value == "all":
-        return "all"
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        if len(set(value)) < len(value):
-            raise ValueError("an id is given twice")
-        return tuple(value)
-    raise ValueError("must be a count of at least 1, `all`, or a list of ids")
-
-
 class Source(Strict):
     """Which instances a run takes, by category."""
 
-    categories: dict[str, Annotated[int | str | tuple[str, ...], PlainValidator(_selection)]] = Field(min_length=1)
+    categories: dict[str, Take] = Field(min_length=1)
     """Per category the first n, `all`, or a list of BFCL's own ids."""
 
 
@@ -68,32 +58,32 @@ def select(source: Mapping[str, Any]) -> Iterator[Instance]:
     return (instance for category, ids in chosen.items() for instance in _instances(category, ids))
 
 
-def _ids(category: str, wanted: int | str | tuple[str, ...]) -> frozenset[str]:
+def _ids(category: str, wanted: Take) -> frozenset[str]:
     """The ids selected from a category. Raises BadInput for one that is not there, or a count that is too high."""
-    there = [entry["id"] for entry in _lines(f"BFCL_v4_{category}.json")]
-    if wanted == "all":
-        return frozenset(there)
-    if isinstance(wanted, int):
-        if wanted > len(there):
-            raise BadInput(f"there are only {len(there)}", field=f"source.categories.{category}")
-        return frozenset(there[:wanted])
-    unknown = [name for name in wanted if name not in set(there)]
-    if unknown:
-        raise BadInput(f"no such id: {unknown[0]!r}", field=f"source.categories.{category}")
-    return frozenset(wanted)
+    there = [entry["id"] for entry in _lines(tasks_file(category))]
+    return taken(there, wanted, field=f"source.categories.{category}")
 
 
 def _instances(category: str, ids: frozenset[str]) -> Iterator[Instance]:
     """The selected instances. A task holds `category`, BFCL's `entry`, and `accepted`, the accepted answers or None."""
     accepted: dict[str, Any] = {}
     if category not in RELEVANCE:
-        for answer in _lines(f"possible_answer/BFCL_v4_{category}.json"):
+        for answer in _lines(answers_file(category)):
             if answer["id"] in ids:
                 accepted[answer["id"]] = answer["ground_truth"]
-    for entry in _lines(f"BFCL_v4_{category}.json"):
+    for entry in _lines(tasks_file(category)):
         if entry["id"] in ids:
             task = {"category": category, "entry": entry, "accepted": accepted.get(entry["id"])}
-            yield Instance(BENCHMARK, entry["id"], task)
+            yield Instance(BENCHMARK, entry["id"], task, group=group_of(task))
+
+
+def group_of(task: Mapping[str, Any]) -> str:
+    """The function family of a task; of a multi-turn one, its set of APIs."""
+    if task["category"] in MULTI_TURN:
+        return api_family(task["entry"])
+    known = all_families(_lines, SINGLE_TURN, RELEVANCE)
+    functions = functions_of(task["entry"], task["accepted"])
+    return known[functions[0]] if functions else ""
 
 
 def _lines(name: str) -> Iterator[dict[str, Any]]:

@@ -17,10 +17,10 @@ from harnesses.bfcl.decoding import Call, as_text, decoded
 from harnesses.bfcl.foreclosed import foreclosed
 from harnesses.bfcl.grading import shortened
 from harnesses.bfcl.simulation import Simulation
-from harnesses.bfcl.single_turn import Finding, stopped
 from harnesses.bfcl.tools import api_tools
 from harnesses.bfcl.truth import Truth
 from harnesses.bfcl.upstream import prompts, response_check, state_check
+from harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from builder.records import Instance, Prefix, Response, Stop, Verdict
+from builder.records import Instance, Prefix, Response, Verdict
 from harnesses.bfcl.grading import graded
 from harnesses.bfcl.tools import language_of, tools_of
-
-Finding = tuple[Verdict, str]
-
-
-def stopped(response: Response) -> Finding | None:
-    """What a response that is no answer means for the episode."""
-    if response.stop is Stop.REFUSED:
-        return Verdict.REFUSED, "the model refused"
-    if response.stop is Stop.OVERFLOW:
-        return Verdict.FAIL, "the prefix does not fit the model's context"
-    if response.malformed:
-        # Upstream takes what it cannot decode for no call: an attempt at a call would then pass as having made none.
-        return Verdict.FAIL, "a tool call that cannot be parsed"
-    return None
+from harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)

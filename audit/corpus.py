@@ -1,0 +1,96 @@
+"""A run's labelled steps, and the sample that is drawn from them into the audit's store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+
+from audit.carry import models_below
+from audit.sampling import Plan, assigned, chosen
+from audit.settling import Settled, settled
+from audit.store import AuditStore
+from audit.verdicts import Choice
+from builder.build import harness_of
+from builder.config import Protocol
+from builder.errors import BadInput
+from builder.ledger import Ledger
+from builder.pool import Tier
+
+SPLIT, PLANS = "split", "plans"
+"""Names under which the store keeps how steps are shared out, and every plan that was drawn by."""
+
+
+def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
+    """The workloads whose steps are audited: those of several steps, and those that are named. Runs their code.
+
+    Judged workloads of one turn have a judge calibrated against people instead. Raises BadInput: an unknown name.
+    """
+    names: dict[str, bool] = {}
+    for index, workload in enumerate(protocol.workloads):
+        harness = harness_of(workload, f"protocol.workloads.{index}.harness")
+        names[harness.name] = names.get(harness.name, False) or harness.multi_step
+    if unknown := sorted(set(include) - set(names)):
+        raise BadInput(f"the run has no workload {unknown[0][:100]!r}: {', '.join(sorted(names))}", field="--include")
+    return [name for name, multi_step in names.items() if multi_step or name in include]
+
+
+def labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str], int]:
+    """How many labelled steps the run has, by workload and label."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for benchmark, _, places in ledger.labels():
+        counts.update((benchmark, tiers[place].name) for place in places)
+    return dict(counts)
+
+
+def corpus(ledger: Ledger, protocol: Protocol, workloads: Collection[str]) -> Iterator[Choice]:
+    """Every labelled step of the workloads, in the run's order; one instance in memory at a time."""
+    tiers = protocol.pool.tiers
+    below = [models_below(tiers, index) for index in range(len(tiers))]
+    named = [(tier.name, tier.id) for tier in tiers]
+    for benchmark, instance_id, places in ledger.labels():
+        if benchmark not in workloads:
+            continue
+        start = f"{benchmark}/{instance_id}/"
+        for index, place in enumerate(places, 1):
+            tier, tier_id = named[place]
+            yield Choice(f"{start}{index}", benchmark, instance_id, index, tier, tier_id, place == 0, below[place])
+
+
+def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, workloads: Collection[str]) -> int:
+    """Add the plan's sample to the store, where a step that is in it stays, whatever the plan; how many are new."""
+    new = store.add(chosen(plan, lambda: corpus(ledger, protocol, workloads)))
+    plans = store.meta(PLANS) or []
+    if (drawn_by := asdict(plan)) not in plans:
+        store.set_meta(PLANS, [*plans, drawn_by])
+    return new
+
+
+def give_disputed(store: AuditStore, reviewer: str) -> int:
+    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many.
+
+    Raises BadInput where the reviewer has a queue of all steps already.
+    """
+    if reviewer in store.reviewers() and store.reviews_everything(reviewer):
+        raise BadInput(f"{reviewer!r} reviews every step already: name somebody else", field="--settle")
+    disputed = [
+        one.step.id
+        for one in store.reviewed()
+        if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
+    ]
+    if disputed:
+        store.assign([(reviewer, step) for step in disputed], [reviewer])
+    return len(disputed)
+
+
+def share_out(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:
+    """Assign what is assigned to nobody yet: a share `overlap` to all of the reviewers, the rest to one of them each.
+
+    Without reviewers, as it was shared out before. A reviewer's queue is what is assigned to them.
+    """
+    if reviewers:
+        store.set_meta(SPLIT, {"reviewers": list(reviewers), "overlap": overlap, "seed": seed})
+    split = store.meta(SPLIT)
+    if split:
+        names = tuple(split["reviewers"])
+        store.assign(list(assigned(store.unassigned(), names, split["overlap"], split["seed"])), names)

@@ -1,0 +1,87 @@
+"""The audit's SQLite file: opened, checked, and written in whole transactions that last."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from audit.schema import SCHEMA_VERSION, TABLES
+from builder.errors import BadInput
+from builder.records import exact_json
+
+FILE_NAME = "audit.sqlite"
+
+
+class Database:
+    """The file with its connection. A context manager; threads may share one, processes have one each."""
+
+    def __init__(self, run_folder: Path, *, create: bool = False) -> None:
+        """Open the store of a run's folder. Raises BadInput where there is none (unless `create`) or it is unusable."""
+        self.path = run_folder / FILE_NAME
+        self._lock = threading.RLock()
+        if not create and not self.path.is_file():
+            raise BadInput(f"nothing is sampled yet: stepdown audit sample {run_folder}", file=run_folder)
+        with self._usable():
+            address = f"{self.path.resolve().as_uri()}?mode={'rwc' if create else 'rw'}"
+            self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA foreign_keys=ON")
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file; refuse one of another schema."""
+        with self._transaction() as db:  # one process makes them where several open a new file at once
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for statement in TABLES.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            elif version != SCHEMA_VERSION:
+                raise BadInput(f"the audit has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self.path)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OverflowError) as error:
+            raise BadInput(f"the audit's store can not be used: {error}", file=self.path) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._usable():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._usable():
+            return self._db.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def meta(self, key: str) -> Any:
+        """A JSON value kept under a name; None where there is none."""
+        found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
+        return json.loads(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: Any) -> None:
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))

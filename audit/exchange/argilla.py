@@ -1,0 +1,95 @@
+"""Argilla: plain records as its `Record.to_dict` has them, for a dataset made after `SETTINGS`."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from audit.exchange.label_studio import read_array, write_array
+from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list, transcript
+from audit.verdicts import AuditVerdict
+
+SETTINGS = {
+    "guidelines": "Would one tier lower still handle this step?",
+    "fields": ["question", "prefix", "tools", "response", "lower"],
+    "questions": [
+        {"name": "verdict", "type": "label_selection", "labels": [verdict.value for verdict in AuditVerdict]},
+        {"name": "notes", "type": "text", "required": False},
+    ],
+    "metadata": ["digest", "reviewer", "target_tier", "below", "step"],
+}
+
+_PEOPLE = uuid.UUID("6f1f5c0e-7f0a-5a52-9f6c-0d3c1f0e9b11")
+"""The namespace of reviewers' ids: Argilla wants a UUID for everyone who answers."""
+
+
+def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
+    return write_array(map(_record, steps), out)
+
+
+def _record(step: Outgoing) -> dict[str, Any]:
+    case = step.case
+    user = str(uuid.uuid5(_PEOPLE, step.reviewer))
+    responses: dict[str, Any] = {}
+    if step.verdict is not None:
+        responses["verdict"] = [{"value": step.verdict.value, "user_id": user, "status": "submitted"}]
+        if step.notes:
+            responses["notes"] = [{"value": step.notes, "user_id": user, "status": "submitted"}]
+    return {
+        # A record's id is its own: a step that two people review is two records.
+        "id": f"{case.id} {step.reviewer}" if step.reviewer else case.id,
+        "fields": {
+            "question": question(case),
+            "prefix": transcript(case),
+            "tools": tool_list(case) or "none",
+            "response": plain(case.response) or "(empty)",
+            "lower": lower_text(case.lower) or "nothing was tried one tier lower",
+        },
+        "metadata": {
+            "row": case.id,
+            "digest": case.prefix,
+            "reviewer": step.reviewer,
+            "target_tier": case.tier,
+            "below": case.below or "",
+            "step": f"{case.step_index} of {case.total_steps}",
+        },
+        "suggestions": {},
+        "responses": responses,
+    }
+
+
+def _read(path: Path) -> Iterator[Incoming]:
+    """Answers out of exported records: an item for everyone who answered; drafts and discarded ones are none."""
+    for number, record in enumerate(read_array(path), 1):
+        try:
+            metadata = dict(record["metadata"])
+            answers = _by_user(record.get("responses") or {})
+        except (KeyError, TypeError, ValueError, AttributeError):
+            yield Incoming(None, number, problem="not a record with `metadata` and `responses`")
+            continue
+        for user, found in answers.items():
+            reviewer = metadata.get("reviewer") or user
+            yield Incoming(
+                None,
+                number,
+                metadata.get("row"),
+                metadata.get("digest"),
+                reviewer,
+                found.get("verdict"),
+                found.get("notes"),
+            )
+
+
+def _by_user(responses: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in responses.items():
+        for answer in given:
+            if answer.get("status", "submitted") == "submitted":
+                found.setdefault(str(answer.get("user_id", "")), {})[name] = answer["value"]
+    return found
+
+
+FORMAT = Format(_write, _read, {".settings.json": json.dumps(SETTINGS, indent=1) + "\n"})

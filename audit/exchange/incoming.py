@@ -1,0 +1,133 @@
+"""Checks a reviewed file line by line. Where anything is wrong with it, everything that is wrong is said, and nothing
+of it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit.cases import Cases
+from audit.exchange.records import Incoming
+from audit.store import AuditStore, now, plain_notes
+from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, reviewer_name
+from builder.errors import BadInput
+
+SOURCE = "import"
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a file holds, checked: verdicts to be taken, or problems."""
+
+    verdicts: list[Recorded] = field(default_factory=list)
+    """Those that say something new."""
+    unchanged: int = 0
+    """Answers that stand already, word by word."""
+    blank: int = 0
+    """Steps without a verdict."""
+    problems: list[str] = field(default_factory=list)
+
+
+class Inspection:
+    """Checks the answers of one file against a run's sample."""
+
+    def __init__(self, store: AuditStore, cases: Cases, path: Path, reviewer: str | None) -> None:
+        """`reviewer` is whose the answers are that name nobody."""
+        self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
+        self._queues: dict[str, set[str]] = {}
+        self._current: dict[str, dict[str, Recorded]] = {}
+        self._seen: dict[tuple[str, str], str] = {}
+
+    def of(self, answers: Iterable[Incoming]) -> Checked:
+        """Check all answers."""
+        checked, at = Checked(), now()
+        for answer in answers:
+            try:
+                said = self._checked(answer, at)
+            except BadInput as error:
+                checked.problems.append(str(error))
+                continue
+            if said is None:
+                checked.blank += 1
+            elif self._stands(said):
+                checked.unchanged += 1
+            else:
+                checked.verdicts.append(said)
+        return checked
+
+    def _checked(self, answer: Incoming, at: str) -> Recorded | None:
+        """The verdict of an answer; None where it has none. Raises BadInput, naming the place."""
+        if answer.problem:
+            raise self._wrong(answer, "", answer.problem)
+        step = self._step(answer)
+        if answer.verdict is None or answer.verdict == "":
+            return None
+        reviewer = self._name(answer)
+        try:
+            verdict = audit_verdict(str(answer.verdict).strip().lower(), field="")
+        except BadInput as error:
+            raise self._wrong(answer, "verdict", str(error)) from None
+        if answer.notes is not None and not isinstance(answer.notes, str):
+            raise self._wrong(answer, "notes", "not text")
+        self._check_prefix(answer, step)
+        self._check_place(answer, step, reviewer, verdict)
+        return Recorded(step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix), at, SOURCE)
+
+    def _step(self, answer: Incoming) -> Choice:
+        if not isinstance(answer.id, str) or not answer.id:
+            raise self._wrong(answer, "id", "must be the id of a sampled step")
+        try:
+            return self._store.step(answer.id)
+        except BadInput:
+            raise self._wrong(answer, "id", f"{answer.id[:200]!r} is not in the sample") from None
+
+    def _name(self, answer: Incoming) -> str:
+        name = answer.reviewer or self._reviewer
+        if not name:
+            raise self._wrong(answer, "reviewer", "names nobody: name the reviewer with --reviewer")
+        try:
+            return reviewer_name(str(name), field="")
+        except BadInput as error:
+            raise self._wrong(answer, "reviewer", str(error)) from None
+
+    def _check_prefix(self, answer: Incoming, step: Choice) -> None:
+        prefix = self._cases.prefix(step.benchmark, step.instance_id, step.step_index)
+        if answer.prefix != prefix:
+            given = f"{str(answer.prefix)[:12]!r}" if answer.prefix else "none"
+            problem = f"a stale prefix: the file's digest is {given}, the step's begins with {prefix[:12]!r}"
+            raise self._wrong(answer, "prefix", problem)
+
+    def _check_place(self, answer: Incoming, step: Choice, reviewer: str, verdict: AuditVerdict) -> None:
+        if reviewer not in self._queues:
+            self._queues[reviewer] = {item.step.id for item in self._store.queue(reviewer)}
+            self._current[reviewer] = self._store.current(reviewer)
+        if step.id not in self._queues[reviewer]:
+            raise self._wrong(answer, "reviewer", f"{step.id!r} is not in the queue of {reviewer!r}")
+        if step.lowest and verdict is AuditVerdict.LOWER:
+            raise self._wrong(answer, "verdict", f"the label of {step.id!r} is the lowest: it cannot go lower")
+        earlier = self._seen.setdefault((reviewer, step.id), _place(answer))
+        if earlier != _place(answer):
+            raise self._wrong(answer, "id", f"a duplicate: {reviewer!r} answers {step.id!r} at {earlier} already")
+        if answer.line is None:
+            # Several answers of one item share its place: each further one is a duplicate of the first.
+            self._seen[reviewer, step.id] = f"{_place(answer)}, answered"
+
+    def _stands(self, said: Recorded) -> bool:
+        stands = self._current[said.reviewer].get(said.step)
+        return stands is not None and (stands.verdict, stands.notes) == (said.verdict, said.notes)
+
+    def _wrong(self, answer: Incoming, name: str, problem: str) -> BadInput:
+        place = "" if answer.line is not None else f"item {answer.item}"
+        return BadInput(": ".join(filter(None, (place, name, problem))), file=self._path, line=answer.line)
+
+
+def _place(answer: Incoming) -> str:
+    return f"line {answer.line}" if answer.line is not None else f"item {answer.item}"
+
+
+def checked(
+    store: AuditStore, cases: Cases, path: Path, answers: Iterator[Incoming], reviewer: str | None = None
+) -> Checked:
+    """The answers of a file, checked against a run's sample. Raises BadInput where the file cannot be read."""
+    return Inspection(store, cases, path, reviewer).of(answers)

@@ -1,0 +1,124 @@
+"""Label Studio: tasks with annotations, and the labelling config that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list
+from audit.verdicts import AuditVerdict
+from builder.errors import BadInput
+from builder.validation import read_text
+
+CONFIG = f"""<View>
+  <Header value="$question"/>
+  <Paragraphs name="prefix" value="$messages" layout="dialogue" nameKey="role" textKey="text"/>
+  <Header value="Tools"/>
+  <Text name="tools" value="$tools"/>
+  <Header value="The response that was locked"/>
+  <Text name="response" value="$response"/>
+  <Header value="What one tier lower answered"/>
+  <Text name="lower" value="$lower"/>
+  <Choices name="verdict" toName="prefix" choice="single" required="true" showInline="true">
+{"".join(f'    <Choice value="{verdict.value}"/>{chr(10)}' for verdict in AuditVerdict)}  </Choices>
+  <TextArea name="notes" toName="prefix" rows="3" maxSubmissions="1" placeholder="Notes"/>
+</View>
+"""
+
+
+def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
+    return write_array(map(_task, steps), out)
+
+
+def write_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
+    """A JSON array, an item a line, one in memory at a time; how many were written."""
+    count = 0
+    for item in items:
+        out.write(("[\n" if not count else ",\n") + json.dumps(item))
+        count += 1
+    out.write("\n]\n" if count else "[]\n")
+    return count
+
+
+def _task(step: Outgoing) -> dict[str, Any]:
+    case = step.case
+    task: dict[str, Any] = {
+        "data": {
+            "id": case.id,
+            "digest": case.prefix,
+            "reviewer": step.reviewer,
+            "question": question(case),
+            "target_tier": case.tier,
+            "below": case.below or "",
+            "step": f"{case.step_index} of {case.total_steps}",
+            "messages": [{"role": message["role"], "text": plain(message)} for message in case.messages],
+            "tools": tool_list(case) or "none",
+            "response": plain(case.response),
+            "lower": lower_text(case.lower) or "nothing was tried one tier lower",
+        }
+    }
+    if step.verdict is not None:
+        result = [_result("verdict", "choices", {"choices": [step.verdict.value]})]
+        if step.notes:
+            result.append(_result("notes", "textarea", {"text": [step.notes]}))
+        task["annotations"] = [{"result": result}]
+    return task
+
+
+def _result(control: str, kind: str, value: dict[str, list[str]]) -> dict[str, Any]:
+    return {"id": control, "from_name": control, "to_name": "prefix", "type": kind, "value": value}
+
+
+def _read(path: Path) -> Iterator[Incoming]:
+    """Answers out of an export in Label Studio's own JSON: an item for every annotation that was not cancelled."""
+    for number, task in enumerate(read_array(path), 1):
+        data = task.get("data") if isinstance(task, dict) else None
+        annotations = task.get("annotations", []) if isinstance(task, dict) else None
+        if not isinstance(data, dict) or not isinstance(annotations, list):
+            yield Incoming(None, number, problem="no task with `data` and `annotations`")
+            continue
+        kept = [one for one in annotations if not (isinstance(one, dict) and one.get("was_cancelled"))]
+        for annotation in kept:
+            reviewer = data.get("reviewer") or (_who(annotation) if isinstance(annotation, dict) else None)
+            try:
+                verdict, notes = _found(annotation)
+            except (KeyError, TypeError, AttributeError, IndexError):
+                yield Incoming(None, number, problem="an annotation is not as Label Studio writes one")
+            else:
+                yield Incoming(None, number, data.get("id"), data.get("digest"), reviewer, verdict, notes)
+
+
+def read_array(path: Path) -> list[Any]:
+    """The items of a file that is one JSON array. Raises BadInput."""
+    try:
+        items = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path) from None
+    if not isinstance(items, list):
+        raise BadInput("not a JSON array", file=path)
+    return items
+
+
+def _who(annotation: Mapping[str, Any]) -> str | None:
+    """Who made an annotation, where the tool says so: an account, or its number."""
+    by = annotation.get("completed_by")
+    if isinstance(by, dict):
+        by = by.get("email") or by.get("username") or by.get("id")
+    return None if by is None else str(by)
+
+
+def _found(annotation: Mapping[str, Any]) -> tuple[Any, str]:
+    verdict: Any = None
+    notes: list[str] = []
+    for result in annotation["result"]:
+        if result["from_name"] == "verdict":
+            (verdict,) = result["value"]["choices"] or [None]
+        elif result["from_name"] == "notes":
+            text = result["value"]["text"]
+            notes += [text] if isinstance(text, str) else map(str, text)
+    return verdict, "\n".join(notes)
+
+
+FORMAT = Format(_write, _read, {".config.xml": CONFIG})

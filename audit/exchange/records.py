@@ -1,0 +1,94 @@
+"""What goes out to a reviewer's tool and what comes back, whatever the format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from audit.cases import LowerAnswer, ReviewCase
+from audit.verdicts import AuditVerdict
+from builder.records import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A step for a reviewer, with what the reviewer has said of it already."""
+
+    case: ReviewCase
+    reviewer: str
+    """Empty where the run has no reviewers yet."""
+    verdict: AuditVerdict | None = None
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A reviewer's answer as a file has it: nothing of it is checked."""
+
+    line: int | None
+    """Of the file, where the format has lines."""
+    item: int
+    """Its number in the file, from 1."""
+    id: Any = None
+    prefix: Any = None
+    reviewer: Any = None
+    verdict: Any = None
+    notes: Any = None
+    problem: str = ""
+    """Why it could not be read at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A way to write steps into one text file and to read answers out of it."""
+
+    write: Callable[[Iterable[Outgoing], TextIO], int]
+    """How many were written; one step is in memory at a time."""
+    read: Callable[[Path], Iterator[Incoming]]
+    """Raises BadInput where the file is not of the format at all."""
+    beside: Mapping[str, str]
+    """Further files by the ending of their name, that the tool needs."""
+
+
+def plain(message: Message) -> str:
+    """A message as text: its content, then its tool calls.
+
+    >>> plain({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]})
+    'so\\nf({})'
+    """
+    content = message.get("content") or ""
+    parts = [content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)]
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        parts.append(f"{function['name']}({function['arguments']})")
+    return "\n".join(part for part in parts if part)
+
+
+def transcript(case: ReviewCase) -> str:
+    """The prefix as text, a block a message."""
+    return "\n\n".join(f"[{message['role']}]\n{plain(message)}" for message in case.messages)
+
+
+def tool_list(case: ReviewCase) -> str:
+    """The tools as text, one a line."""
+    return "\n".join(json.dumps(tool, ensure_ascii=False) for tool in case.tools)
+
+
+def lower_text(answers: Iterable[LowerAnswer]) -> str:
+    """What one tier lower answered and why it did not count, as text."""
+    blocks = []
+    for answer in answers:
+        said = plain(answer.response) if answer.response else "(no answer)"
+        because = f": {answer.reason}" if answer.reason else ""
+        blocks.append(f"[candidate {answer.number}: {answer.verdict.value}{because}]\n{said}")
+    return "\n\n".join(blocks)
+
+
+def question(case: ReviewCase) -> str:
+    """What the reviewer is asked."""
+    if case.below is None:
+        return f"The label is {case.tier}, the lowest tier: is it tight?"
+    return f"The label is {case.tier}. Would {case.below}, one tier lower, still handle this step?"

@@ -1,0 +1,113 @@
+"""CSV, for a spreadsheet: a step a row, as text; a reviewer fills in `verdict` and `notes`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list, transcript
+from builder.errors import BadInput
+from builder.validation import read_text
+
+COLUMNS = (
+    "id",
+    "reviewer",
+    "verdict",
+    "notes",
+    "question",
+    "target_tier",
+    "below",
+    "response",
+    "lower",
+    "conversation",
+    "tools",
+    "step_index",
+    "total_steps",
+    "prefix",
+)
+NEEDED = ("id", "reviewer", "verdict", "notes", "prefix")
+
+LONGEST_CELL = 30_000
+"""Characters; a spreadsheet's cell takes 32,767. The end of a longer text is kept: it is what the step answers."""
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def quoted(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula; `unquoted` gives the text back.
+
+    >>> quoted("=HYPERLINK(1)"), quoted("plain"), unquoted(quoted("'=1"))
+    ("'=HYPERLINK(1)", 'plain', "'=1")
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unquoted(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
+    table = csv.writer(out, lineterminator="\r\n")
+    table.writerow(COLUMNS)
+    count = 0
+    for step in steps:
+        case = step.case
+        cells = (
+            case.id,
+            step.reviewer,
+            step.verdict.value if step.verdict else "",
+            step.notes,
+            question(case),
+            case.tier,
+            case.below or "",
+            _fitting(plain(case.response)),
+            _fitting(lower_text(case.lower)),
+            _fitting(transcript(case)),
+            _fitting(tool_list(case)),
+            str(case.step_index),
+            str(case.total_steps),
+            case.prefix,
+        )
+        table.writerow(quoted(cell.replace("\0", "\ufffd")) for cell in cells)
+        count += 1
+    return count
+
+
+def _fitting(text: str) -> str:
+    if len(text) <= LONGEST_CELL:
+        return text
+    return f"[{len(text) - LONGEST_CELL} characters left out]\n{text[-LONGEST_CELL:]}"
+
+
+def _read(path: Path) -> Iterator[Incoming]:
+    text = read_text(path).removeprefix("\ufeff")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    header = text.split("\n", 1)[0]
+    delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save so
+    table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        names = next(table, [])
+        if missing := [name for name in NEEDED if name not in names]:
+            raise BadInput(f"the table has no column {missing[0]!r}", file=path, line=1)
+        places = {name: names.index(name) for name in NEEDED}
+        line = table.line_num + 1
+        for item, row in enumerate(table, 1):
+            if any(row):
+                yield _answer(row, places, line, item)
+            line = table.line_num + 1
+    except csv.Error as error:
+        raise BadInput(f"not CSV: {error}", file=path, line=table.line_num) from None
+
+
+def _answer(row: list[str], places: dict[str, int], line: int, item: int) -> Incoming:
+    if len(row) <= max(places.values()):
+        return Incoming(line, item, problem=f"the row has {len(row)} cells, too few for the columns")
+    cell = {name: unquoted(row[place]) for name, place in places.items()}
+    return Incoming(line, item, cell["id"], cell["prefix"], cell["reviewer"], cell["verdict"], cell["notes"])
+
+
+FORMAT = Format(_write, _read, {})

@@ -1,0 +1,112 @@
+"""Takes audit verdicts over from the run that a new version goes on from, where they still hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from audit.carry import Audited, carries_over, models_below
+from audit.store import FILE_NAME, AuditStore
+from audit.verdicts import Choice, Former, Recorded, Reviewed
+from builder.config import Protocol
+from builder.errors import BadInput
+from builder.ledger import InstanceRecord, Ledger, State
+from builder.records import Trajectory
+from builder.runs import looked_at, origin_of
+
+CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
+
+
+def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
+    """The folder of the run that `run` relabels, where its audit is to be had; None where it relabels none.
+
+    `named` is where a person says it is. Raises BadInput where another run is there, or none that was audited.
+    """
+    origin = origin_of(ledger)
+    if origin is None:
+        if named is not None:
+            raise BadInput("the run relabels no other one: there are no verdicts to take over", file=run)
+        return None
+    place = named or (run.resolve() / origin.folder if origin.folder else None)
+    if place is None or not place.is_dir():
+        if named is not None:
+            raise BadInput("no run is here", file=named)
+        return None
+    with looked_at(place) as (old, _):
+        if old.meta("id") != origin.run:
+            raise BadInput("this is not the run that the new one relabels", file=place)
+    if (place / FILE_NAME).is_file():
+        return place
+    if named is not None:
+        raise BadInput("the run was never sampled for an audit", file=place)
+    return None
+
+
+def carry(store: AuditStore, ledger: Ledger, protocol: Protocol, old: Path) -> Counter[str]:
+    """Take what was said of the old run's steps over into the store: steps by what became of what was said.
+
+    A verdict is carried where prefix, label and the models one tier lower are the same; else the step is queued again
+    with what was said as history. Either way the step is in the new sample.
+    """
+    new = _New(ledger, protocol)
+    counts: Counter[str] = Counter()
+    with AuditStore(old) as before:
+        for reviewed in before.reviewed():
+            if reviewed.said:
+                counts[_carried(store, new, reviewed)] += 1
+    return counts
+
+
+def _carried(store: AuditStore, new: _New, reviewed: Reviewed) -> str:
+    old = reviewed.step
+    found = new.step(old)
+    if found is None:
+        return GONE
+    choice, prefix = found
+    now = Audited(prefix, choice.tier, choice.tier_id, choice.below)
+    holds: list[Recorded] = []
+    former: list[Former] = []
+    for said in reviewed.said:
+        then = Audited(said.prefix, old.tier, old.tier_id, old.below)
+        if carries_over(then, now):
+            holds.append(replace(said, source=CARRIED))
+        else:
+            former.append(Former(said.reviewer, said.verdict, said.notes, said.at, _changed(then, now)))
+    store.add([choice])
+    store.carry(holds)
+    store.set_former(choice.id, former)
+    return CARRIED if not former else AGAIN
+
+
+def _changed(then: Audited, now: Audited) -> str:
+    if then.prefix != now.prefix:
+        return "the prefix has changed"
+    if (then.label, then.label_id) != (now.label, now.label_id):
+        return f"the label has changed from {then.label} to {now.label}"
+    return "the models one tier lower have changed"
+
+
+class _New:
+    """The new run's steps, with one trajectory in memory."""
+
+    def __init__(self, ledger: Ledger, protocol: Protocol) -> None:
+        self._ledger, self._tiers = ledger, protocol.pool.tiers
+        self._at: InstanceRecord | None = None
+        self._trajectory: Trajectory = ()
+
+    def step(self, old: Choice) -> tuple[Choice, str] | None:
+        """The step of the same id and its prefix's exact digest; None where the new run has none."""
+        try:
+            record = self._ledger.instance(old.benchmark, old.instance_id)
+        except KeyError:
+            return None
+        if record.state is not State.DONE or record.final is None or old.step_index > len(record.locks):
+            return None
+        if self._at is None or self._at.id != record.id:
+            self._at, self._trajectory = record, self._ledger.trajectory(record.final)
+        tier = record.locks[old.step_index - 1].tier
+        named = self._tiers[tier]
+        below = models_below(self._tiers, tier)
+        choice = old._replace(tier=named.name, tier_id=named.id, lowest=tier == 0, below=below)
+        return choice, self._trajectory[old.step_index - 1].prefix.exact

@@ -1,0 +1,129 @@
+"""Fixed-prefix repeatability: does the locked model do a released step again, when it is asked afresh?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from audit.sampling import drawn
+from audit.verdicts import Choice
+from builder.build import Build, Job
+from builder.intervals import Interval, exact_interval
+from builder.label import Context, InstanceLabelling
+from builder.ledger import Ledger, Purpose, TrialRecord
+from builder.records import Lock, Sample, Trial, Verdict
+from builder.release import seed_model_of
+from builder.replay import Replayer
+
+
+def picked(steps: Iterable[Choice], most: int | None, seed: int, workloads: Sequence[str]) -> list[Choice]:
+    """The sampled steps to be repeated: at most `most` of each workload and label, those of the smallest draws; of the
+    workloads that are named, else of all."""
+    groups: dict[tuple[str, str], list[Choice]] = defaultdict(list)
+    for step in steps:
+        if not workloads or step.benchmark in workloads:
+            groups[step.benchmark, step.tier].append(step)
+    for found in groups.values():
+        found.sort(key=lambda step: drawn(seed, step.id))
+    return [step for _, found in sorted(groups.items()) for step in found[:most]]
+
+
+class Repeats:
+    """Executes steps afresh, `times` each, and records every execution. What is recorded is not executed again."""
+
+    def __init__(self, build: Build, ledger: Ledger, steps: Iterable[Choice], times: int) -> None:
+        self._build, self._ledger, self._times = build, ledger, times
+        self._steps: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for step in steps:
+            self._steps[step.benchmark, step.instance_id].append(step.step_index)
+        self._left = set(self._steps)
+
+    def run(self) -> None:
+        """Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says where to go on."""
+        self._ledger.forget_technical(Purpose.REPEAT)
+        self._build.progress.total = len(self._steps)
+        self._build.progress.instances = self._build.progress.done_before = self._build.progress.steps = 0
+        self._build.progress.counted = "executions"
+        self._build.work(self._build.labelled(self._steps), self._repeat, lambda: bool(self._left))
+
+    def _repeat(self, context: Context, job: Job) -> None:
+        _InstanceRepeats(*job, context).repeat(self._steps[job[1].key], self._times)
+        self._left.discard(job[1].key)
+        self._build.progress.on_instance()
+
+
+class _InstanceRepeats(InstanceLabelling):
+    """Fresh executions of steps of one finished instance, beside its labelling."""
+
+    def repeat(self, steps: Sequence[int], times: int) -> None:
+        """At each step's frozen prefix the locked model answers anew, and the strong model goes on."""
+        trials = self._ledger.trials(self._record.id)
+        final = self._record.final
+        if final is None:
+            raise ValueError(f"instance {self._record.instance_id!r} is finished without a trajectory")
+        current = self._ledger.trajectory(final, self._bench.harness.mask)
+        strong = seed_model_of(self._record, trials)
+        for step in steps:
+            # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
+            # strong model may come by this very prefix.
+            namespace = f"{Purpose.REPEAT.value} {self._ledger.meta('id')} {step}"
+            lock = self._record.locks[step - 1]
+            limit = _limit(trials, step, lock) or len(current)
+            for number in range(times):
+                trial = Trial(step, lock.tier, lock.model, limit, Sample(namespace, number))
+                run = partial(Replayer.run, current=current, trial=trial, strong=strong)
+                self._once(Purpose.REPEAT, trial, run, base=final)
+                self._context.on_lock()
+
+
+def _limit(trials: Iterable[TrialRecord], step: int, lock: Lock) -> int | None:
+    """The limit under which the label was found, so that a repeat is accepted by the same measure."""
+    searched = [trial for trial in trials if trial.purpose is Purpose.SEARCH and trial.trial.step == step]
+    locked = [one for one in searched if one.accepted and (one.trial.tier, one.trial.model) == (lock.tier, lock.model)]
+    return next((one.trial.limit for one in locked or searched), None)
+
+
+@dataclass(slots=True)
+class Repeated:
+    """How fresh executions of some steps came out."""
+
+    steps: int = 0
+    executions: int = 0
+    """Those that came to a verdict."""
+    passed: int = 0
+    """Accepted: the official predicate holds, within the limit that the label was found under."""
+    always: int = 0
+    """Steps of which every execution passed."""
+    technical: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def interval(self) -> Interval:
+        return exact_interval(self.passed, self.executions)
+
+
+def repeated(ledger: Ledger, steps: Iterable[Choice], times: int) -> Mapping[tuple[str, str], Repeated]:
+    """What was executed of steps so far, the first `times` of each, by workload and label."""
+    groups: dict[tuple[str, str], Repeated] = defaultdict(Repeated)
+    for step in steps:
+        found = list(_executions(ledger, step, times))
+        group = groups[step.benchmark, step.tier]
+        group.steps += 1
+        known = [one for one in found if one.verdict is not Verdict.TECHNICAL]
+        group.executions += len(known)
+        group.technical += len(found) - len(known)
+        group.passed += sum(one.accepted for one in known)
+        group.always += bool(known) and len(known) == times and all(one.accepted for one in known)
+        group.verdicts.update(one.verdict.value for one in known)
+    return dict(groups)
+
+
+def _executions(ledger: Ledger, step: Choice, times: int) -> Iterator[TrialRecord]:
+    record = ledger.instance(step.benchmark, step.instance_id)
+    for trial in ledger.trials(record.id):
+        tried = trial.trial
+        is_one = trial.purpose is Purpose.REPEAT and tried.step == step.step_index and not trial.superseded
+        if is_one and tried.sample.number < times:
+            yield trial

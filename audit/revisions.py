@@ -1,0 +1,229 @@
+"""Revisions of a run's files: what its reviewers found, applied. The run's own files stay; a revision can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from audit.applying import Applied, Changes, Line
+from audit.settling import Settled
+from audit.store import FILE_NAME, AuditStore
+from audit.verdicts import Choice
+from builder.config import Protocol
+from builder.errors import BadInput
+from builder.files import WholeFile, digest_of
+from builder.ledger import Ledger
+from builder.release import EVIDENCE, MANIFEST, ROWS, seed_model_of
+from builder.runs import looked_at
+
+FOLDER = "revisions"
+APPLIED, UNDONE = "applied", "undone"
+
+
+def current_files(run_folder: Path) -> Path:
+    """The folder whose files a release takes: that of the newest revision that stands, else the run's own.
+
+    Raises BadInput where the run's files have changed since the revision was made from them, or the revision's files
+    since it was applied.
+    """
+    if not (run_folder / FILE_NAME).is_file():
+        return run_folder
+    with AuditStore(run_folder) as store:
+        standing = standing_revision(store)
+    if standing is None:
+        return run_folder
+    number, digest = standing
+    folder = run_folder / FOLDER / str(number)
+    manifest = _manifest(folder)
+    if digest_of(folder / MANIFEST) != digest:
+        raise BadInput(f"the manifest of revision {number} is not the one that was applied", file=folder / MANIFEST)
+    if manifest["revision_of"] != _base(_manifest(run_folder)):
+        raise BadInput(
+            f"the run has changed since revision {number} was made from it: `stepdown audit sample {run_folder}` and "
+            f"`stepdown audit apply {run_folder}` make a new one, `stepdown audit undo {run_folder}` takes it back",
+            file=folder,
+        )
+    return folder
+
+
+def standing_revision(store: AuditStore) -> tuple[int, str] | None:
+    """The newest revision that was not undone, and the digest of its manifest."""
+    standing: dict[int, str] = {}
+    for entry in store.revisions():
+        if entry.action == APPLIED:
+            standing[entry.number] = entry.manifest
+        else:
+            standing.pop(entry.number, None)
+    return max(standing.items()) if standing else None
+
+
+def apply(run_folder: Path) -> Mapping[str, Any]:
+    """Make a revision out of the run's own files and what its reviewers settled; its manifest.
+
+    One instance is in memory at a time. Raises BadInput where the files are not what the run's manifest says, or do
+    not hold every sampled step.
+    """
+    with ExitStack() as stack:
+        ledger, protocol = stack.enter_context(looked_at(run_folder))
+        store = stack.enter_context(AuditStore(run_folder))
+        base = _manifest(run_folder)
+        number = _next_number(run_folder, store)
+        draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        stack.callback(shutil.rmtree, draft, ignore_errors=True)
+        applied, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
+        manifest = _revised(base, number, applied, files)
+        with WholeFile(draft, MANIFEST) as file:
+            file.write(manifest, indent=1)
+            digest = str(file.finish()["sha256"])
+        try:
+            draft.rename(place)
+        except OSError:
+            raise BadInput("another process has just made this revision", file=place) from None
+        _keep(place.parent)
+        store.note_revision(number, APPLIED, digest)
+    return manifest
+
+
+def undo(run_folder: Path) -> int:
+    """Take the newest revision that stands back; its number. Its files stay. Raises BadInput where none stands."""
+    with AuditStore(run_folder) as store:
+        standing = standing_revision(store)
+        if standing is None:
+            raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
+        number, digest = standing
+        store.note_revision(number, UNDONE, digest)
+    return number
+
+
+def _next_number(run_folder: Path, store: AuditStore) -> int:
+    """A number that no revision has had, not even one that a killed process left unsaid."""
+    folder = run_folder / FOLDER
+    names = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    return 1 + max([0, *names, *(entry.number for entry in store.revisions())])
+
+
+def _write_rows(
+    run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: Protocol
+) -> tuple[Applied, dict[str, Any]]:
+    changes = Changes(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
+    for name in (ROWS, EVIDENCE):
+        if digest_of(run_folder / name) != base["files"][name]["sha256"]:
+            problem = f"not the file that the run's manifest names: delete it and `stepdown resume {run_folder}`"
+            raise BadInput(problem, file=run_folder / name)
+    with ExitStack() as stack:
+        rows, evidences = (stack.enter_context(WholeFile(draft, name)) for name in (ROWS, EVIDENCE))
+        lines = (stack.enter_context((run_folder / name).open("rb")) for name in (ROWS, EVIDENCE))
+        for line in changes.made(zip(*lines, strict=True)):
+            _write(rows, line.row)
+            _write(evidences, line.proof)
+        files = {file.name: file.finish() for file in (rows, evidences)}
+    missing = store.count() - changes.applied.seen
+    if missing:
+        raise BadInput(
+            f"{missing} sampled steps are not in the run's files, which are older than its ledger: "
+            f"stepdown resume {run_folder}",
+            file=run_folder / ROWS,
+        )
+    return changes.applied, files
+
+
+def _write(file: WholeFile, line: Line) -> None:
+    """A line that was not changed is copied, to the byte."""
+    if line.changed:
+        file.write(line.record)
+    else:
+        file.copy(line.data)
+
+
+def _seed_model(ledger: Ledger, choice: Choice) -> str:
+    record = ledger.instance(choice.benchmark, choice.instance_id)
+    return seed_model_of(record, ledger.trials(record.id))
+
+
+def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's manifest with what the revision changed: counts, files, and the audit."""
+    labels = {
+        workload: {tier: applied.labels[workload][tier] for tier in counts}
+        for workload, counts in base["labels"].items()
+    }
+    models = {
+        workload: {
+            model: left for model, count in counts.items() if (left := count - applied.held_models[workload][model])
+        }
+        for workload, counts in base["seeds"]["models"].items()
+    }
+    outcomes = Counter(outcome for counts in applied.outcomes.values() for outcome in counts.elements())
+    sampled = sum(outcomes.values())
+    waiting = outcomes[Settled.OPEN]  # reviewers who disagree have settled that the instance is held back
+    return {
+        **base,
+        "revision_of": _base(base),
+        "seeds": {**base["seeds"], "models": models},
+        "rows": sum(sum(counts.values()) for counts in labels.values()),
+        "instances": {
+            workload: count - sum(applied.held_back[workload].values()) for workload, count in base["instances"].items()
+        },
+        "labels": labels,
+        "audit": {
+            "revision": number,
+            "sampled": sampled,
+            "settled": sampled - waiting,
+            "unsettled": waiting,
+            "tight": outcomes[Settled.TIGHT],
+            "lowered": applied.lowered,
+            "held_back": _totals(applied.held_back),
+            "reviewers": len(applied.reviewers),
+            "workloads": [
+                {
+                    "workload": workload,
+                    "steps": applied.steps[workload],
+                    "sampled": sum(counts.values()),
+                    "downgradeable": counts[Settled.LOWER],
+                    "tight": counts[Settled.TIGHT],
+                    "uncertain": counts[Settled.UNCERTAIN],
+                }
+                for workload, counts in sorted(applied.outcomes.items())
+            ],
+        },
+        "files": dict(files),
+    }
+
+
+def _totals(groups: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    totals: Counter[str] = Counter()
+    for counts in groups.values():
+        totals.update(counts)
+    return dict(sorted(totals.items()))
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"can not be read: {error.strerror}; stepdown resume writes it", file=path) from None
+    except ValueError as error:
+        raise BadInput(f"not JSON: {error}", file=path) from None
+    return found
+
+
+def _base(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of the files that a revision is made from."""
+    return {name: manifest["files"][name]["sha256"] for name in (ROWS, EVIDENCE)}
+
+
+def _keep(folder: Path) -> None:
+    """Have a folder's entries on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

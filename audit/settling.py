@@ -1,0 +1,44 @@
+"""What the reviewers of a step came to, and what follows for its instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+
+from audit.verdicts import AuditVerdict, Reviewed
+
+
+class Settled(StrEnum):
+    """The outcome of a sampled step's review. The last three hold the whole instance back."""
+
+    TIGHT = "tight"
+    LOWER = "further-downgradeable"
+    UNCERTAIN = "uncertain"
+    DISAGREE = "reviewers disagree"
+    """No verdict has more than half of those given: a further reviewer can settle it."""
+    OPEN = "not reviewed"
+    """By nobody, or not yet by all it was assigned to."""
+
+    @property
+    def holds_back(self) -> bool:
+        return self in (Settled.UNCERTAIN, Settled.DISAGREE, Settled.OPEN)
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether reviewers came to one."""
+        return self in (Settled.TIGHT, Settled.LOWER, Settled.UNCERTAIN)
+
+
+def settled(step: Reviewed) -> Settled:
+    """The verdict of more than half of a step's reviewers, those who have not answered counted as well.
+
+    Two who agree settle it; two who do not need a third. `further-downgradeable` of the lowest label is no verdict.
+    """
+    counts = Counter(
+        said.verdict for said in step.said if not (step.step.lowest and said.verdict is AuditVerdict.LOWER)
+    )
+    given = sum(counts.values())
+    for verdict, count in counts.items():
+        if 2 * count > given + step.awaited:
+            return Settled(verdict.value)
+    return Settled.DISAGREE if given and not step.awaited else Settled.OPEN

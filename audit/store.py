@@ -1,0 +1,368 @@
+"""The audit's durable store: the sampled steps of a run, its reviewers, and every verdict, in `audit.sqlite`.
+
+Threads may share one store, and processes may have one each: a server records while the command line reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from audit.database import FILE_NAME, Database
+from audit.schema import STANDING
+from audit.verdicts import (
+    LONGEST_NOTES,
+    AuditVerdict,
+    Choice,
+    Former,
+    PreLabel,
+    Progress,
+    QueueItem,
+    Recorded,
+    Reviewed,
+    RevisionEntry,
+    reviewer_name,
+)
+from builder.errors import BadInput
+from builder.records import clean_text
+
+__all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
+
+T = TypeVar("T")
+
+
+class AuditStore(Database):
+    """One run's audit. A context manager.
+
+    What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`), and
+    survives the process and the power.
+    """
+
+    # The sampled steps
+
+    def add(self, choices: Iterable[Choice]) -> int:
+        """Keep sampled steps, in order, after those that are kept; returns how many are new. All of them or none."""
+        with self._transaction() as db:
+            before = db.total_changes
+            db.executemany(
+                "INSERT OR IGNORE INTO steps (id, benchmark, instance_id, step_index, tier, tier_id, lowest, below) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (c.id, c.benchmark, c.instance_id, c.step_index, c.tier, c.tier_id, c.lowest, c.below)
+                    for c in choices
+                ),
+            )
+            return db.total_changes - before
+
+    def steps(self) -> Iterator[Choice]:
+        """Every sampled step in the queue's order, read in portions."""
+        last = 0
+        query = f"SELECT place, {_CHOICE} FROM steps WHERE place > ? ORDER BY place LIMIT 2000"  # noqa: S608
+        while page := self._read(query, (last,)):
+            last = page[-1][0]
+            yield from (_choice(row[1:]) for row in page)
+
+    def of_instance(self, benchmark: str, instance_id: str) -> list[Reviewed]:
+        """The sampled steps of an instance, each with what was said of it."""
+        query = f"SELECT {_CHOICE} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
+        return self._reviewed([_choice(row) for row in self._read(query, (benchmark, instance_id))])
+
+    def reviewed(self) -> Iterator[Reviewed]:
+        """Every sampled step in the queue's order with what was said of it, read in portions."""
+        for portion in _portions(self.steps(), 500):
+            yield from self._reviewed(portion)
+
+    def _reviewed(self, steps: Sequence[Choice]) -> list[Reviewed]:
+        if not steps:
+            return []
+        ids = json.dumps([step.id for step in steps])
+        said: dict[str, list[Recorded]] = {step.id: [] for step in steps}
+        among = "IN (SELECT value FROM json_each(?))"
+        for row in self._read(f"{STANDING} AND log.step {among} ORDER BY log.reviewer", (ids,)):
+            said[row[0]].append(_recorded(row))
+        assigned: dict[str, list[str]] = {}
+        query = f"SELECT step, reviewer FROM assignments WHERE step {among}"  # noqa: S608
+        for step, reviewer in self._read(query, (ids,)):
+            assigned.setdefault(step, []).append(reviewer)
+        return [
+            Reviewed(
+                step,
+                tuple(said[step.id]),
+                len(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]}),
+            )
+            for step in steps
+        ]
+
+    def step(self, step_id: str) -> Choice:
+        """A sampled step. Raises BadInput where it is not sampled."""
+        found = self._read(f"SELECT {_CHOICE} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
+        if not found:
+            raise BadInput(f"step {step_id[:200]!r} is not in the sample", file=self.path)
+        return _choice(found[0])
+
+    def count(self) -> int:
+        """How many steps are sampled."""
+        return int(self._read("SELECT count(*) FROM steps")[0][0])
+
+    # Reviewers and their queues
+
+    def reviewers(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM reviewers ORDER BY name")]
+
+    def reviews_everything(self, reviewer: str) -> bool:
+        """Whether the reviewer's queue is every step, as it is unless steps were assigned to them."""
+        found = self._read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
+        return bool(found[0][0]) if found else True
+
+    def join(self, reviewer: str) -> str:
+        """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
+        name = reviewer_name(reviewer)
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
+        return name
+
+    def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
+        """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0",
+                ((reviewer_name(name),) for name in reviewers),
+            )
+            db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
+
+    def unassigned(self) -> Iterator[str]:
+        """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
+        for portion in _portions(self.steps(), 500):
+            ids = json.dumps([step.id for step in portion])
+            query = "SELECT DISTINCT step FROM assignments WHERE step IN (SELECT value FROM json_each(?))"
+            taken = {step for (step,) in self._read(query, (ids,))}
+            yield from (step.id for step in portion if step.id not in taken)
+
+    def queue(self, reviewer: str) -> list[QueueItem]:
+        """The reviewer's own steps, in order, each with that reviewer's verdict where it has one."""
+        current = self.current(reviewer)
+        items = []
+        for row in self._read(f"SELECT {_CHOICE} FROM steps WHERE {_OWN} ORDER BY place", (reviewer, reviewer)):  # noqa: S608
+            choice = _choice(row)
+            said = current.get(choice.id)
+            if said is None:
+                items.append(QueueItem(choice, None, "", None))
+            else:
+                items.append(QueueItem(choice, said.verdict, said.notes, said.at))
+        return items
+
+    def progress(self, reviewer: str) -> Progress:
+        """How much of their queue the reviewer has done."""
+        queue = self.queue(reviewer)
+        counts = Counter(item.verdict for item in queue if item.verdict is not None)
+        return Progress(
+            total=len(queue),
+            done=sum(counts.values()),
+            tight=counts[AuditVerdict.TIGHT],
+            uncertain=counts[AuditVerdict.UNCERTAIN],
+            lower=counts[AuditVerdict.LOWER],
+        )
+
+    # Verdicts
+
+    def record(
+        self,
+        reviewer: str,
+        step_id: str,
+        verdict: AuditVerdict | str,
+        notes: str = "",
+        *,
+        prefix: str,
+        source: str = "page",
+    ) -> None:
+        """Keep a verdict; it is on disk when this returns. A later one of the same reviewer on the step replaces it.
+
+        `prefix` is the exact digest of the prefix that the reviewer was shown (`ReviewCase.prefix`). Raises BadInput
+        where the step is not in this reviewer's queue, or has the lowest label and should go lower.
+        """
+        said = Recorded(step_id, reviewer, AuditVerdict(verdict), notes, prefix, now(), source)
+        self.record_all([said])
+
+    def record_all(self, verdicts: Iterable[Recorded]) -> None:
+        """Keep several verdicts: all of them or, where one can not be kept, none."""
+        with self._transaction() as db:
+            for said in verdicts:
+                named = replace(said, reviewer=reviewer_name(said.reviewer), step=clean_text(said.step))
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
+                self._check(db, named)
+                self._add_verdict(db, named)
+
+    def carry(self, verdicts: Iterable[Recorded]) -> int:
+        """Keep verdicts of an earlier version that hold here too; how many were kept.
+
+        Those of a reviewer who has said something of the step here already, taken back or not, are left out.
+        """
+        kept = 0
+        with self._transaction() as db:
+            for said in verdicts:
+                spoken = "SELECT 1 FROM log WHERE reviewer = ? AND step = ?"
+                if db.execute(spoken, (said.reviewer, said.step)).fetchone():
+                    continue
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (said.reviewer,))
+                owned = "SELECT ?, ? FROM reviewers WHERE name = ? AND NOT everything"
+                db.execute(
+                    f"INSERT OR IGNORE INTO assignments {owned}",
+                    (said.reviewer, said.step, said.reviewer),
+                )
+                self._add_verdict(db, said)
+                kept += 1
+        return kept
+
+    @staticmethod
+    def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
+        db.execute(
+            "INSERT INTO log (reviewer, step, verdict, notes, prefix, source, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (said.reviewer, said.step, said.verdict.value, plain_notes(said.notes), said.prefix, said.source, said.at),
+        )
+
+    def _check(self, db: sqlite3.Connection, said: Recorded) -> None:
+        query = f"SELECT lowest FROM steps WHERE id = ? AND {_OWN}"  # noqa: S608
+        found = db.execute(query, (said.step, said.reviewer, said.reviewer)).fetchone()
+        if not found:
+            raise BadInput(f"step {said.step[:200]!r} is not in the queue of {said.reviewer!r}", file=self.path)
+        if found[0] and said.verdict is AuditVerdict.LOWER:
+            raise BadInput(f"step {said.step[:200]!r} has the lowest label: it cannot go lower", file=self.path)
+
+    def undo(self, reviewer: str, step_id: str | None = None) -> str | None:
+        """Take back the reviewer's latest verdict (on a step, where one is named): the one before it stands again.
+
+        Returns the step's id; None where there is nothing to take back. The log keeps both entries.
+        """
+        query = (
+            "SELECT entry, step FROM log WHERE reviewer = ? AND verdict IS NOT NULL AND step = coalesce(?, step) "
+            "AND NOT EXISTS (SELECT 1 FROM log AS back WHERE back.undoes = log.entry) ORDER BY entry DESC LIMIT 1"
+        )
+        with self._transaction() as db:
+            found = db.execute(query, (reviewer, step_id)).fetchone()
+            if found is None:
+                return None
+            entry, step = found
+            db.execute(
+                "INSERT INTO log (reviewer, step, undoes, source, at) VALUES (?, ?, ?, 'page', ?)",
+                (reviewer, step, entry, now()),
+            )
+        return str(step)
+
+    def current(self, reviewer: str) -> dict[str, Recorded]:
+        """The reviewer's verdicts that stand, by step id."""
+        rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
+        return {row[0]: _recorded(row) for row in rows}
+
+    def latest(self, reviewer: str) -> Recorded | None:
+        """The verdict that `undo` would take back; None where there is none."""
+        rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
+        return _recorded(rows[0]) if rows else None
+
+    def said(self, step_id: str) -> list[Recorded]:
+        """All reviewers' verdicts on a step that stand, in the order of their names."""
+        return [_recorded(row) for row in self._read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))]
+
+    def standing(self) -> Iterator[Recorded]:
+        """Every verdict that stands, by step in the queue's order and then by reviewer, read in portions."""
+        for step in self.reviewed():
+            yield from step.said
+
+    # Beside the verdicts
+
+    def set_prelabels(self, prelabels: Mapping[str, PreLabel]) -> None:
+        """Keep a model's guesses by step id; those that were there for the steps are replaced."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT OR REPLACE INTO prelabels VALUES (?, ?, ?)",
+                ((step, guess.verdict.value, plain_notes(guess.notes)) for step, guess in prelabels.items()),
+            )
+
+    def prelabel(self, reviewer: str, step_id: str) -> PreLabel | None:
+        """The model's guess at a step; None where there is none, or this reviewer has not answered yet."""
+        answered = f"EXISTS ({STANDING} AND log.step = prelabels.step AND log.reviewer = ?)"
+        rows = self._read(f"SELECT verdict, notes FROM prelabels WHERE step = ? AND {answered}", (step_id, reviewer))  # noqa: S608
+        return PreLabel(AuditVerdict(rows[0][0]), rows[0][1]) if rows else None
+
+    def set_former(self, step_id: str, former: Iterable[Former]) -> None:
+        """Keep what was said of a step in an earlier version, where it does not hold here."""
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO former VALUES (?, ?, ?, ?, ?, ?)",
+                ((step_id, f.reviewer, f.verdict.value, plain_notes(f.notes), f.at, f.why) for f in former),
+            )
+
+    def former(self, step_id: str) -> list[Former]:
+        """What was said of the step in the run that this one relabels, and why it does not hold any more."""
+        rows = self._read(
+            "SELECT reviewer, verdict, notes, at, why FROM former WHERE step = ? ORDER BY reviewer", (step_id,)
+        )
+        return [Former(reviewer, AuditVerdict(verdict), notes, at, why) for reviewer, verdict, notes, at, why in rows]
+
+    # Revisions
+
+    def revisions(self) -> list[RevisionEntry]:
+        """Every revision that was applied or taken back, in that order."""
+        return [
+            RevisionEntry(*row)
+            for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
+        ]
+
+    def note_revision(self, number: int, action: str, manifest: str) -> None:
+        """Say that a revision was `applied` or `undone`."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
+                (number, action, manifest, now()),
+            )
+
+
+def now() -> str:
+    """The time as the log has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
+_OWN = (
+    "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "
+    "OR coalesce((SELECT everything FROM reviewers WHERE name = ?), 1))"
+)
+"""Whether a step is a reviewer's: assigned to them, or nothing was, so all are. A stranger's queue is everything."""
+
+
+def _choice(row: Sequence[Any]) -> Choice:
+    row_id, benchmark, instance_id, step_index, tier, tier_id, lowest, below = row
+    return Choice(row_id, benchmark, instance_id, step_index, tier, tier_id, bool(lowest), below)
+
+
+def _recorded(row: Sequence[Any]) -> Recorded:
+    step, reviewer, verdict, notes, prefix, at, source = row[:7]
+    return Recorded(step, reviewer, AuditVerdict(verdict), notes, prefix, at, source)
+
+
+_UNSHOWABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain_notes(text: str) -> str:
+    """Notes as they are kept: lines end alike, and what no file format carries is gone.
+
+    >>> plain_notes("a\\r\\nb\\x00")
+    'a\\nb'
+    """
+    return _UNSHOWABLE.sub("", clean_text(text).replace("\r\n", "\n").replace("\r", "\n"))[:LONGEST_NOTES]
+
+
+def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    portion: list[T] = []
+    for item in items:
+        portion.append(item)
+        if len(portion) == size:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

@@ -1,0 +1,186 @@
+"""What an audit has found: how tight labels are, how far reviewers agree, and what to expect of the whole corpus."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from audit.agreement import Agreement, cohen, fleiss
+from audit.settling import Settled, settled
+from audit.store import AuditStore
+from audit.verdicts import AuditVerdict
+from builder.intervals import Interval, exact_interval
+
+Stratum = tuple[str, str]
+"""A workload and a label."""
+ALL = "all"
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A row of the paper's table (section 5): a workload, or all of them."""
+
+    name: str
+    steps: int
+    """Labelled steps of the run."""
+    sampled: int
+    settled: int
+    """Sampled steps whose reviewers came to a verdict: what shares are of."""
+    tight: int
+    uncertain: int
+    downgradeable: int
+    disagree: int
+    open: int
+    """Not reviewed yet."""
+
+    @property
+    def tight_share(self) -> float | None:
+        return self.tight / self.settled if self.settled else None
+
+    @property
+    def tight_interval(self) -> Interval:
+        return exact_interval(self.tight, self.settled)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How many labels of a part of the corpus are still too high, extrapolated from its sample.
+
+    Sampled steps that were reviewed are left out: those that can go lower are lowered when the verdicts are applied.
+    """
+
+    workload: str
+    tier: str
+    """Empty: all of the workload's."""
+    left: int
+    """Steps that nobody settled."""
+    settled: int
+    downgradeable: int
+    expected: float | None
+    """None where nothing of the stratum was settled: nothing is known."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSummary:
+    slices: tuple[Slice, ...]
+    """By workload, and all of them last."""
+    above_lowest: tuple[Slice, ...]
+    """The same over labels above the lowest tier: a lowest one can only be tight."""
+    expected: tuple[Expected, ...]
+    """By workload and label, each workload's and the corpus's sums after them."""
+    cohen: tuple[Agreement, ...]
+    fleiss: Agreement | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "slices": [_slice_json(one) for one in self.slices],
+            "above_lowest": [_slice_json(one) for one in self.above_lowest],
+            "expected_too_high": [asdict(one) for one in self.expected],
+            "cohen": [asdict(one) for one in self.cohen],
+            "fleiss": asdict(self.fleiss) if self.fleiss else None,
+        }
+
+
+def _slice_json(one: Slice) -> dict[str, Any]:
+    return {**asdict(one), "tight_share": one.tight_share, "tight_interval": list(one.tight_interval)}
+
+
+def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> AuditSummary:
+    """The summary of a run's audit. `steps` are the run's labelled steps by workload and label; `lowest` is the name of
+    the cheapest tier. Workloads that were not sampled are left out."""
+    outcomes: dict[Stratum, Counter[Settled]] = defaultdict(Counter)
+    said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
+    for reviewed in store.reviewed():
+        outcomes[reviewed.step.benchmark, reviewed.step.tier][settled(reviewed)] += 1
+        for one in reviewed.said:
+            said[one.reviewer][one.step] = one.verdict
+    workloads = {workload for workload, _ in outcomes}
+    steps = {stratum: count for stratum, count in steps.items() if stratum[0] in workloads}
+    return AuditSummary(
+        slices=_slices(outcomes, steps, lambda tier: True),
+        above_lowest=_slices(outcomes, steps, lambda tier: tier != lowest),
+        expected=tuple(_extrapolated(outcomes, steps, lowest)),
+        cohen=tuple(cohen(said)),
+        fleiss=fleiss(said),
+    )
+
+
+def _slices(
+    outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], wanted: Callable[[str], bool]
+) -> tuple[Slice, ...]:
+    workloads = sorted({workload for workload, _ in outcomes})
+    rows = []
+    for name, members in [*((workload, {workload}) for workload in workloads), (ALL, set(workloads))]:
+        counts: Counter[Settled] = Counter()
+        for (workload, tier), found in outcomes.items():
+            if workload in members and wanted(tier):
+                counts.update(found)
+        total = sum(count for (workload, tier), count in steps.items() if workload in members and wanted(tier))
+        rows.append(
+            Slice(
+                name=name,
+                steps=total,
+                sampled=counts.total(),
+                settled=sum(count for outcome, count in counts.items() if outcome.is_verdict),
+                tight=counts[Settled.TIGHT],
+                uncertain=counts[Settled.UNCERTAIN],
+                downgradeable=counts[Settled.LOWER],
+                disagree=counts[Settled.DISAGREE],
+                open=counts[Settled.OPEN],
+            )
+        )
+    return tuple(rows)
+
+
+def _extrapolated(
+    outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], lowest: str
+) -> Iterator[Expected]:
+    """Each stratum with its own 95% interval; then sums, whose intervals hold together with 95%.
+
+    A sum's bounds are those of its strata, each at a level so high that all of them hold at once (Bonferroni).
+    """
+    strata = sorted(stratum for stratum in steps if stratum[1] != lowest)
+    for stratum in strata:
+        yield _stratum(stratum, outcomes, steps, LEVEL)
+    for workload in sorted({workload for workload, _ in strata}):
+        yield _sum(workload, [one for one in strata if one[0] == workload], outcomes, steps)
+    if strata:
+        yield _sum(ALL, strata, outcomes, steps)
+
+
+def _stratum(
+    stratum: Stratum, outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], level: float
+) -> Expected:
+    counts = outcomes.get(stratum, Counter())
+    decided = sum(count for outcome, count in counts.items() if outcome.is_verdict)
+    lower = counts[Settled.LOWER]
+    left = steps[stratum] - decided
+    share = exact_interval(lower, decided, level)
+    expected = round(left * lower / decided, 4) if decided else (None if left else 0.0)
+    return Expected(*stratum, left, decided, lower, expected, round(left * share.low, 4), round(left * share.high, 4))
+
+
+def _sum(
+    name: str,
+    strata: Sequence[Stratum],
+    outcomes: Mapping[Stratum, Counter[Settled]],
+    steps: Mapping[Stratum, int],
+) -> Expected:
+    level = 1 - (1 - LEVEL) / len(strata)
+    parts = [_stratum(stratum, outcomes, steps, level) for stratum in strata]
+    known = [part.expected for part in parts if part.expected is not None]
+    return Expected(
+        workload=name,
+        tier="",
+        left=sum(part.left for part in parts),
+        settled=sum(part.settled for part in parts),
+        downgradeable=sum(part.downgradeable for part in parts),
+        expected=round(sum(known), 4) if len(known) == len(parts) else None,
+        low=round(sum(part.low for part in parts), 4),
+        high=round(sum(part.high for part in parts), 4),
+    )

@@ -1,0 +1,150 @@
+"""What a reviewer can say of a step, and the records that the audit's store gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from builder.errors import BadInput
+from builder.text import is_id
+
+LONGEST_NAME = 80
+LONGEST_NOTES = 20_000
+"""Characters."""
+
+
+class AuditVerdict(StrEnum):
+    """A reviewer's answer to: would one tier lower still handle this step? (paper, section 5)"""
+
+    TIGHT = "tight"
+    UNCERTAIN = "uncertain"
+    LOWER = "further-downgradeable"
+
+
+class Choice(NamedTuple):
+    """A labelled step that can be or is sampled: what is known of it without reading its messages.
+
+    A tuple, since one is made for every step of a run where a sample is drawn.
+    """
+
+    id: str
+    """benchmark/instance_id/step_index."""
+    benchmark: str
+    instance_id: str
+    step_index: int
+    tier: str
+    """The label."""
+    tier_id: int
+    lowest: bool
+    """Whether the label is the cheapest tier: then there is nothing lower, and it can only be tight."""
+    below: str
+    """Digest of who was not enough: the models one tier below the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A verdict that stands: the latest of its reviewer on its step that was not taken back."""
+
+    step: str
+    reviewer: str
+    verdict: AuditVerdict
+    notes: str
+    prefix: str
+    """Exact digest of the prefix that the reviewer was shown."""
+    at: str
+    """UTC, ISO 8601, to the second."""
+    source: str
+    """`page`, `import` or `carried` (from the run that this one relabels)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueItem:
+    """A sampled step in one reviewer's queue, with what that reviewer said of it, if anything."""
+
+    step: Choice
+    verdict: AuditVerdict | None
+    notes: str
+    at: str | None
+
+    @property
+    def done(self) -> bool:
+        return self.verdict is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one reviewer has come."""
+
+    total: int
+    done: int
+    tight: int
+    uncertain: int
+    lower: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreLabel:
+    """A model's guess at a step's audit verdict. Shown only after the reviewer has answered, so it cannot lead."""
+
+    verdict: AuditVerdict
+    notes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A sampled step with all that stands of what reviewers said of it."""
+
+    step: Choice
+    said: tuple[Recorded, ...]
+    awaited: int
+    """How many reviewers the step was assigned to who have not answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision that was applied, or taken back."""
+
+    number: int
+    action: str
+    """`applied` or `undone`."""
+    manifest: str
+    """Digest of the revision's manifest."""
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What was said of a step in the run that this one relabels, where it does not hold here any more."""
+
+    reviewer: str
+    verdict: AuditVerdict
+    notes: str
+    at: str
+    why: str
+    """What has changed since."""
+
+
+def reviewer_name(name: str, *, field: str = "reviewer") -> str:
+    """The name as it is stored. Raises BadInput where it could not stand in a table or a file.
+
+    >>> reviewer_name(" ann ")
+    'ann'
+    """
+    clean = name.strip()
+    if not is_id(clean) or len(clean) > LONGEST_NAME:
+        raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters", field=field)
+    return clean
+
+
+def audit_verdict(text: str, *, field: str = "verdict") -> AuditVerdict:
+    """The verdict that a text names. Raises BadInput.
+
+    >>> audit_verdict("tight")
+    <AuditVerdict.TIGHT: 'tight'>
+    """
+    try:
+        return AuditVerdict(text)
+    except ValueError:
+        known = ", ".join(verdict.value for verdict in AuditVerdict)
+        raise BadInput(f"{text[:60]!r} is no verdict; known are {known}", field=field) from None

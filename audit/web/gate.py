@@ -1,0 +1,231 @@
+"""Who may ask: only this machine's browser, on this server's own pages, with a link's token. Around the whole app.
+
+A page of somebody else in the same browser can send requests to a port on loopback, and by a name that it points there
+even read the answers. So Host and Origin are checked, every page wants the cookie that a printed link was exchanged
+for, and nothing that is answered may be framed, stored, or load anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+Scope = MutableMapping[str, Any]
+Received = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Received]]
+Send = Callable[[Received], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LARGEST_BODY = 256 * 1024
+"""Bytes; the longest notes fit, escaped as a form sends them."""
+LONGEST_QUERY = 8 * 1024
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+        "trusted-types 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    # Not `no-referrer`: under it a browser sends `Origin: null` with a form, and there would be nothing to check.
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A reviewer's place: whoever has the token is that reviewer."""
+
+    reviewer: str
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name. Cookies of one host are shared by its ports, so it is this desk's own."""
+        return f"stepdown-{sha256(self.token.encode()).hexdigest()[:16]}"
+
+    @property
+    def path(self) -> str:
+        """Where the reviewer's pages are."""
+        return f"/review/{quote(self.reviewer, safe='')}/"
+
+    def link(self, port: int) -> str:
+        """What the reviewer opens."""
+        return f"http://127.0.0.1:{port}/?reviewer={quote(self.reviewer, safe='')}&token={self.token}"
+
+
+class Gate:
+    """Wraps an app. What it lets through carries `scope["desk"]`: whose request it is."""
+
+    def __init__(self, app: App, desks: Sequence[Desk], port: int, failed: Callable[[Exception], None]) -> None:
+        """`failed` is told of an error that the app did not answer."""
+        self._app, self._desks, self._failed = app, desks, failed
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no lifespan, no websockets
+        answer = _Answer(send)
+        try:
+            await self._admitted(scope, receive, answer)
+        except Exception as error:
+            self._failed(error)
+            if not answer.begun:
+                await answer.page(
+                    500, "Something went wrong", "Nothing was saved. What happened stands in the terminal."
+                )
+
+    async def _admitted(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        headers = _Headers(scope["headers"])
+        host = headers.one("host")
+        if host not in self._hosts:
+            await answer.page(403, "Refused", "This server answers to 127.0.0.1 only, at the port that it printed.")
+        elif scope["method"] not in {"GET", "HEAD", "POST"}:
+            await answer.page(405, "Refused", "No page here takes that.")
+        elif scope["method"] == "POST" and headers.one("origin") != f"http://{host}":
+            await answer.page(403, "Refused", "The request came from another page.")
+        elif len(scope["query_string"]) > LONGEST_QUERY:
+            await answer.page(414, "Refused", "The address is too long.")
+        elif scope["path"] == "/":
+            await self._enter(scope, headers, answer)
+        else:
+            await self._pass(scope, headers, receive, answer)
+
+    async def _enter(self, scope: Scope, headers: _Headers, answer: _Answer) -> None:
+        """Exchange a link's token for a cookie; go on without it in the address."""
+        given = parse_qs(scope["query_string"].decode("latin-1"))
+        token, name = given.get("token", [""])[0], given.get("reviewer", [""])[0]
+        if not token:
+            known = [desk for desk in self._desks if self._holds(desk, headers)]
+            if len(known) == 1:
+                await answer.moved(known[0].path)
+            elif known:
+                own = ", ".join(f'<a href="{desk.path}">{escape(desk.reviewer)}</a>' for desk in known)
+                await answer.page(200, "Your queues", f"This browser reviews as {own}.")
+            else:
+                await answer.page(401, "No token", _HOW)
+            return
+        desk = next((desk for desk in self._desks if _same(desk.token, token)), None)
+        if desk is None or name not in {"", desk.reviewer}:
+            await answer.page(403, "Wrong token", _HOW)
+            return
+        cookie = f"{desk.cookie}={desk.token}; Path=/; HttpOnly; SameSite=Strict"
+        await answer.moved(desk.path, {"set-cookie": cookie})
+
+    async def _pass(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
+        held = [desk for desk in self._desks if self._holds(desk, headers)]
+        if not held:
+            await answer.page(401, "No token", _HOW)
+            return
+        if not scope["path"].startswith("/static/"):
+            name = scope["path"].removeprefix("/review/").partition("/")[0]
+            held = [desk for desk in held if desk.reviewer == name]
+            if not held:
+                await answer.page(403, "Not yours", "Every reviewer has a link of their own.")
+                return
+        body = await _whole(headers, receive)
+        if body is None:
+            await answer.page(413, "Too long", "Nothing was saved: the notes are too long.")
+            return
+        await self._app({**scope, "desk": held[0]}, _once(body, receive), answer)
+
+    @staticmethod
+    def _holds(desk: Desk, headers: _Headers) -> bool:
+        return _same(desk.token, headers.cookies().get(desk.cookie, ""))
+
+
+# A browser that comes from another site (a terminal in a page) keeps the new cookie to itself until the next click.
+_HOW = (
+    "Open the link that <code>stepdown audit serve</code> printed; a server that was started anew printed a new one. "
+    'If you have just opened it, <a href="/">go on</a>.'
+)
+
+
+def _same(token: str, given: str) -> bool:
+    return secrets.compare_digest(token.encode(), given.encode("utf-8", "replace"))
+
+
+class _Headers:
+    def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
+        self._raw = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
+
+    def one(self, name: str) -> str | None:
+        """The header's value; None where it is missing or there more than once."""
+        found = [value for key, value in self._raw if key == name]
+        return found[0] if len(found) == 1 else None
+
+    def cookies(self) -> Mapping[str, str]:
+        try:
+            jar = SimpleCookie("; ".join(value for key, value in self._raw if key == "cookie"))
+        except CookieError:
+            return {}
+        return {name: morsel.value for name, morsel in jar.items()}
+
+
+async def _whole(headers: _Headers, receive: Receive) -> bytes | None:
+    """The request's body; None where it is larger than it may be."""
+    if (declared := headers.one("content-length")) and declared.isdigit() and int(declared[:12]) > LARGEST_BODY:
+        return None
+    body, more = b"", True
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            break
+        body += event.get("body", b"")
+        more = event.get("more_body", False)
+        if len(body) > LARGEST_BODY:
+            return None
+    return body
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """Hands a body that was read on to the app."""
+    events: list[Received] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Received:
+        return events.pop() if events else await receive()
+
+    return replay
+
+
+class _Answer:
+    """Sends what is answered, with the headers that every answer has."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, event: Received) -> None:
+        if event["type"] == "http.response.start":
+            self.begun = True
+            ours = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            rest = [(name, value) for name, value in event.get("headers", ()) if name.decode().lower() not in HEADERS]
+            event = {**event, "headers": [*rest, *ours]}
+        await self._send(event)
+
+    async def page(self, status: int, title: str, text: str) -> None:
+        """A page that needs nothing else; title and text (HTML) are our own."""
+        body = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+            f'<meta name="viewport" content="width=device-width"><title>{title}</title><h1>{title}</h1><p>{text}</p>'
+        ).encode()
+        await self._respond(status, {"content-type": "text/html; charset=utf-8"}, body)
+
+    async def moved(self, path: str, headers: Mapping[str, str] | None = None) -> None:
+        await self._respond(303, {"location": path, **(headers or {})}, b"")
+
+    async def _respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        pairs.append((b"content-length", str(len(body)).encode()))
+        await self({"type": "http.response.start", "status": status, "headers": pairs})
+        await self({"type": "http.response.body", "body": body})

@@ -1,0 +1,297 @@
+"""A case as its page has it: turns, tools and answers, each text of them numbered so that more of it can be fetched."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from audit.cases import ReviewCase
+from audit.web.blocks import Block, Region, blocks, laid_out, regions
+from audit.web.windows import LEAST, SHORT, Window, windows
+from builder.records import Message, exact_json
+
+OPEN_AT_END, SHORT_PREFIX = 4, 8
+"""How many of the last turns are open; a prefix of no more turns than `SHORT_PREFIX` is open altogether."""
+SHOWN_OF_PREFIX = 400_000
+"""Characters of a prefix that a page shows at once, the last turns first; folded texts among them."""
+MOST_MARKED = 50
+"""Turns in which matches are marked; in those after them they are counted."""
+PREVIEW = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of the case. `mono` is how it is set outside of fenced code."""
+
+    number: int
+    text: str
+    mono: bool
+    limit: int = SHORT
+    """Characters that the page shows of it at once."""
+
+    def regions(self) -> list[Region]:
+        return regions(self.text, self.mono)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a tool call: its JSON value, or the text itself where it is one of several lines."""
+
+    name: str
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call. `whole` are its arguments as they came, where they are not one JSON object with distinct keys."""
+
+    name: str
+    id: str
+    arguments: tuple[Argument, ...]
+    whole: Text | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message. `answers` names the tool call that a tool's message answers."""
+
+    number: int
+    role: str
+    answers: str
+    preview: str
+    size: int
+    texts: tuple[Text, ...]
+    calls: tuple[Call, ...]
+    is_open: bool = True
+    hits: int = 0
+    """Matches of what was searched for."""
+    is_marked: bool = False
+    """Whether they are marked."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.calls and not any(text.text for text in self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    name: str
+    description: Text
+    parameters: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a candidate one tier lower answered, and why its trial did not count."""
+
+    number: int
+    turn: Turn | None
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All that the page of a case shows."""
+
+    turns: tuple[Turn, ...]
+    tools: tuple[ToolView, ...]
+    locked: Turn
+    lower: tuple[Answer, ...]
+    texts: tuple[Text, ...]
+    """Every text, by number."""
+
+
+@dataclass(slots=True)
+class _Texts:
+    """Numbers texts in the order in which they are met."""
+
+    made: list[Text] = field(default_factory=list)
+
+    def add(self, text: str, mono: bool) -> Text:
+        laid = laid_out(text)
+        one = Text(len(self.made), text if laid is None else laid, mono or laid is not None)
+        self.made.append(one)
+        return one
+
+
+def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline:
+    """The case's page, with the turns open that hold what is searched for. Texts are numbered alike for any search."""
+    texts = _Texts()
+    names: dict[str, str] = {}
+    turns = [_turn(number, message, texts, names) for number, message in enumerate(case.messages, 1)]
+    turns = _folded(_within_budget(turns), pattern)
+    tools = tuple(_tool(tool, texts) for tool in case.tools)
+    locked = _turn(0, case.response, texts, {})
+    lower = tuple(
+        Answer(
+            answer.number,
+            _turn(0, answer.response, texts, {}) if answer.response else None,
+            answer.verdict.value,
+            answer.reason,
+        )
+        for answer in case.lower
+    )
+    return Outline(tuple(turns), tools, locked, lower, tuple(texts.made))
+
+
+def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -> Turn:
+    """A message as a turn; `names` are the calls so far, by id."""
+    role = str(message.get("role", ""))
+    said = tuple(texts.add(text, role == "tool") for text in _contents(message.get("content")))
+    calls = tuple(_call(call, texts) for call in _listed(message.get("tool_calls")))
+    names.update({call.id: call.name for call in calls})
+    answered = str(message.get("tool_call_id") or "")
+    answers = " ".join(filter(None, [answered, str(message.get("name") or names.get(answered, ""))]))[:PREVIEW]
+    words = [text.text[: 4 * PREVIEW] for text in said] + [f"{call.name}()" for call in calls]
+    preview = " ".join(" ".join(words).split())[:PREVIEW]
+    parts = [*said, *_texts_of(calls)]
+    return Turn(number, role, answers, preview, sum(len(text.text) for text in parts), said, calls)
+
+
+def _contents(content: object) -> Iterator[str]:
+    """The texts of a message's content: a text, or a list of parts of which some are texts."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            is_text = isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
+            yield part["text"] if is_text else _json(part)
+    elif content is not None:
+        yield _json(content)
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+
+
+def _call(call: object, texts: _Texts) -> Call:
+    """A tool call; what has not the form of one is shown whole, without a name."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        return Call("", "", (), texts.add(_json(call), mono=True))
+    given = function.get("arguments", "")
+    given = given if isinstance(given, str) else _json(given)
+    pairs = _pairs(given)
+    name, identity = str(function.get("name", "")), str(call.get("id", ""))
+    if pairs is None:
+        return Call(name, identity, (), texts.add(given, mono=True))
+    arguments = tuple(Argument(key, texts.add(text, mono=True)) for key, text in pairs)
+    return Call(name, identity, arguments, None)
+
+
+def _pairs(text: str) -> list[tuple[str, str]] | None:
+    """The members of a JSON object; None where the text is none, or has a key twice.
+
+    >>> _pairs('{"n": 1, "command": "a\\\\nb"}')
+    [('n', '1'), ('command', 'a\\nb')]
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_Members, parse_float=_Literal, parse_int=_Literal)
+        if not isinstance(found, _Members) or len({key for key, _ in found}) < len(found):
+            return None
+        return [(key, value if isinstance(value, str) and "\n" in value else _literal(value)) for key, value in found]
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Members(list[tuple[str, Any]]):
+    """A JSON object's members, in order, doubles and all."""
+
+
+class _Literal(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, _Literal):
+        return str(value)
+    if isinstance(value, _Members):
+        return "{" + ", ".join(f"{_json(key)}: {_literal(item)}" for key, item in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return _json(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _tool(tool: Mapping[str, Any], texts: _Texts) -> ToolView:
+    function = tool.get("function") or {}
+    description = texts.add(str(function.get("description", "")), mono=False)
+    return ToolView(
+        str(function.get("name", "")), description, texts.add(exact_json(function.get("parameters", {})), mono=True)
+    )
+
+
+def _texts_of(calls: Sequence[Call]) -> Iterator[Text]:
+    for call in calls:
+        yield from (argument.text for argument in call.arguments)
+        if call.whole:
+            yield call.whole
+
+
+def texts_of(turn: Turn) -> list[Text]:
+    """Every text of a turn."""
+    return [*turn.texts, *_texts_of(turn.calls)]
+
+
+def _within_budget(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns, old ones showing less of their texts once the last ones have used up what a page shows at once."""
+    left = SHOWN_OF_PREFIX
+    found = []
+    for turn in reversed(turns):
+        limit = max(LEAST, min(SHORT, left))
+        left -= sum(min(len(text.text), limit) for text in texts_of(turn))
+        found.append(_limited(turn, limit) if limit < SHORT else turn)
+    return found[::-1]
+
+
+def _limited(turn: Turn, limit: int) -> Turn:
+    calls = tuple(
+        replace(
+            call,
+            arguments=tuple(replace(a, text=replace(a.text, limit=limit)) for a in call.arguments),
+            whole=replace(call.whole, limit=limit) if call.whole else None,
+        )
+        for call in turn.calls
+    )
+    return replace(turn, texts=tuple(replace(text, limit=limit) for text in turn.texts), calls=calls)
+
+
+def _folded(turns: Sequence[Turn], pattern: re.Pattern[str] | None) -> list[Turn]:
+    """The turns, the older ones folded but for the task and those that hold what is searched for."""
+    task = next((turn.number for turn in turns if turn.role == "user"), 0)
+    found: list[Turn] = []
+    marked = 0
+    for turn in turns:
+        hits = sum(1 for text in texts_of(turn) for _ in pattern.finditer(text.text)) if pattern else 0
+        recent = len(turns) <= SHORT_PREFIX or turn.number > len(turns) - OPEN_AT_END
+        is_marked = hits > 0 and marked < MOST_MARKED
+        marked += is_marked
+        is_open = recent or turn.number == task or is_marked
+        found.append(replace(turn, hits=hits, is_marked=is_marked, is_open=is_open))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A window of a text as a page shows it; without blocks where it is left out."""
+
+    window: Window
+    blocks: tuple[Block, ...]
+
+
+def parts(text: Text, pattern: re.Pattern[str] | None = None) -> list[Part]:
+    """A text's windows, in order."""
+    found = text.regions()
+    return [
+        Part(window, tuple(blocks(text.text, found, window.start, window.end, pattern)) if window.shown else ())
+        for window in windows(text.text, text.limit, pattern)
+    ]

@@ -1,0 +1,67 @@
+"""The characters of a text as a page may show them: invisible ones get a name, what was searched for is marked."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+# What a reader cannot see or what rearranges what they see: controls, direction marks and overrides, zero-width and
+# filler characters, line separators, tags, lone surrogates, non-characters. A run of one of them is one match.
+_HIDDEN = re.compile(
+    "([\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff])\\1*"
+)
+_NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\v": "VT", "\f": "FF", "\r": "CR", "\x1b": "ESC", "\x7f": "DEL"}
+
+MOST_MARKS = 200
+"""Matches that are marked in one piece of text: a page of marks helps nobody."""
+
+
+class Piece(NamedTuple):
+    """Some characters that are shown alike. `kind` is empty, `unseen` (a name in place of the character) or `mark`."""
+
+    kind: str
+    text: str
+    title: str = ""
+
+
+def searched(query: str) -> re.Pattern[str] | None:
+    """What finds a query in a text, whatever its case; None for an empty one."""
+    return re.compile(re.escape(query), re.IGNORECASE) if query else None
+
+
+def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Piece]:
+    """The text in pieces, matches of `pattern` marked and every character that would not be seen named.
+
+    >>> [piece.text for piece in pieces("ab\\u202ecd\\x1b")]
+    ['ab', 'U+202E', 'cd', 'ESC']
+    """
+    at = 0
+    for match in islice(pattern.finditer(text), MOST_MARKS) if pattern else ():
+        yield from _named(text[at : match.start()], "")
+        yield from _named(match[0], "mark")
+        at = match.end()
+    yield from _named(text[at:], "")
+
+
+def _named(text: str, kind: str) -> Iterator[Piece]:
+    at = 0
+    for match in _HIDDEN.finditer(text):
+        if at < match.start():
+            yield Piece(kind, text[at : match.start()])
+        count = len(match[0])
+        yield Piece("unseen", _label(match[1]) + (f"×{count}" if count > 1 else ""), _title(match[1]))
+        at = match.end()
+    if at < len(text):
+        yield Piece(kind, text[at:])
+
+
+def _label(character: str) -> str:
+    return _NAMES.get(character) or f"U+{ord(character):04X}"
+
+
+def _title(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character, 'control or unassigned character')}"

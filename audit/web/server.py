@@ -1,0 +1,101 @@
+"""One process on loopback, until Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from audit.cases import Cases
+from audit.store import AuditStore
+from audit.web.app import review_app
+from audit.web.gate import Desk, Gate
+from builder.errors import BadInput
+
+HOST = "127.0.0.1"
+PATIENCE = 5
+"""Seconds that answers in hand have when the server ends."""
+
+
+class Running:
+    """A server at work in a thread of its own. Made by `running`."""
+
+    def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
+        self._server = server
+        self.port: int = bound.getsockname()[1]
+        # Not in the main thread: there uvicorn takes the signals, and raises them again when it has ended.
+        self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="review page")
+        self._thread.start()
+        while self.is_alive and not server.started:
+            self._thread.join(0.01)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End after the answers in hand; called once more, without them."""
+        self._server.force_exit = self._server.should_exit
+        self._server.should_exit = True
+
+    def wait(self) -> None:
+        while self.is_alive:
+            self._thread.join(0.5)  # in portions: signals are handled in between
+
+
+@contextmanager
+def running(
+    store: AuditStore, cases: Cases, desks: Sequence[Desk], failed: Callable[[Exception], None], port: int = 0
+) -> Iterator[Running]:
+    """Serve the desks' pages meanwhile. `failed` is told of errors. Raises BadInput where the port can not be had."""
+    with _bound(port) as bound:
+        gate = Gate(review_app(store, cases), desks, bound.getsockname()[1], failed)
+        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+        settings = uvicorn.Config(
+            gate,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,  # an address may hold a token
+            server_header=False,
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        server = Running(uvicorn.Server(settings), bound)
+        try:
+            yield server
+        finally:
+            server.stop()
+            server.wait()
+
+
+@contextmanager
+def ended_by_signals(server: Running) -> Iterator[None]:
+    """Meanwhile SIGINT and SIGTERM end the server; a second one waits for no answer in hand."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+    except OSError as error:
+        bound.close()
+        raise BadInput(f"port {port} can not be had: {error.strerror}", field="--port") from None
+    return bound

@@ -1,0 +1,36 @@
+"""`stepdown audit`: one file a subcommand."""
+
+from __future__ import annotations
+
+import click
+
+from builder.commands.audit import apply, files, prelabel, repeat, sample, serve, summary
+
+
+@click.group("audit")
+def group() -> None:
+    """Have people check the labels: sample steps, review them, and apply what was found.
+
+    \b
+    In this order:
+      stepdown audit sample RUN             draw about 10% of the steps of every multi-step workload
+      stepdown audit serve RUN              review them in a browser, or
+      stepdown audit export RUN -o FILE     in a tool of your own, and
+      stepdown audit import RUN FILE        take the reviewed file back
+      stepdown audit summary RUN            how tight the labels are, and how far reviewers agree
+      stepdown audit apply RUN              lower what can go lower: a revision of the run's files
+      stepdown audit undo RUN               take the newest revision back
+      stepdown audit repeat RUN --times 3   does the locked model do it again?
+    """
+
+
+for command in (
+    sample.command,
+    serve.command,
+    *files.commands,
+    prelabel.command,
+    summary.command,
+    *apply.commands,
+    repeat.command,
+):
+    group.add_command(command)

@@ -1,0 +1,88 @@
+"""The mtRAG workload as stepdown's harness contract has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from builder.records import Instance, Message, Prefix, Response, Sample, digest
+from builder.validation import Strict, read_text, validated
+from harnesses.base import Checkpoint, Episode
+from harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
+from harnesses.selection import taken
+from harnesses.single_answer import JudgedAnswer, case_without_answer
+from harnesses.task_file import Source
+from judges.case import Piece, Turn
+
+BENCHMARK = "mtrag"
+VERSION = "1"
+"""Raised with every change of this package that can change a prefix, a case or a verdict."""
+_INSTRUCTION = Path(__file__).parent / "instruction.txt"
+_ROLES: Mapping[str, str] = {"user": "user", "agent": "assistant"}
+NOTE = "An assistant's turn in a conversation over retrieved passages: usually one to a few sentences."
+
+
+class Options(Strict):
+    """The harness has none."""
+
+
+class MTRAG:
+    """Multi-turn conversations over passages. A judge says whether the answer resolves the last turn."""
+
+    name = BENCHMARK
+    multi_step = False
+    mask = None
+    early_verdicts = True
+    needs_judge = True
+
+    def __init__(self, **options: Any) -> None:
+        """Raises BadInput for an unknown option."""
+        validated(Options, options, field="options")
+        self._instruction = read_text(_INSTRUCTION).strip()
+        self.version = f"{VERSION}+{digest([self._instruction, NOTE])[:12]}"
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        """The tasks of `source: {file, take}`, those that the pre-filter drops with their reason. Raises BadInput."""
+        wanted = validated(Source, dict(source), field="source")
+        tasks = list(read(wanted.file))
+        voted = carries_feedback(tasks)
+        ids = taken([task.task_id for task in tasks], wanted.take, field="source.take")
+        yield from (self._instance(task, why_dropped(task, voted)) for task in tasks if task.task_id in ids)
+
+    def _instance(self, task: Task, dropped: str | None) -> Instance:
+        references = [target.text for target in task.targets if target.text.strip()]
+        data: dict[str, Any] = {"reference": references[0] if references else None}
+        if dropped is None:
+            data |= {"messages": self._messages(task), "case": _case(task, references)}
+        return Instance(BENCHMARK, task.task_id, data, dropped, group=task.conversation)
+
+    def _messages(self, task: Task) -> list[Message]:
+        """The passages stand in the system message, so that the turns stay what was said."""
+        passages = [f"{_title(n, passage)}\n{passage.text.strip()}" for n, passage in enumerate(task.passages, 1)]
+        system = {"role": "system", "content": "\n\n".join([self._instruction, *passages])}
+        return [system, *({"role": _ROLES[turn.speaker], "content": turn.text} for turn in task.input)]
+
+    @contextmanager
+    def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[Episode]:
+        """An episode of the instance. It holds no resource beyond memory."""
+        yield JudgedAnswer(instance, at)
+
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
+        """The pseudo-model `reference`, which gives the first target; None for a name or task without any."""
+        reference = instance.task["reference"]
+        return Response(reference) if name == "reference" and reference is not None else None
+
+
+def _title(number: int, passage: Passage) -> str:
+    title = (passage.title or "").strip()
+    return f"Passage {number}: {title}" if title else f"Passage {number}"
+
+
+def _case(task: Task, references: list[str]) -> dict[str, Any]:
+    turns = [Turn(speaker=_ROLES[turn.speaker], text=turn.text) for turn in task.input]
+    evidence = [
+        Piece(title=_title(n, passage), text=passage.text.strip()) for n, passage in enumerate(task.passages, 1)
+    ]
+    return case_without_answer("rag", turns, evidence, references, NOTE)

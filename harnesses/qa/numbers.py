@@ -1,0 +1,71 @@
+"""Numbers as people and models write them, read exactly.
+
+A number has digits with at most one decimal point, thousands in groups of three set off by a comma, an apostrophe, an
+underscore or a no-break or thin space, a sign, an exponent (`1.5e3`, `1.5 x 10^3`), a percent sign (a hundredth), or a
+word of scale after it (`2.5 million`). Digits inside a word (`B12`, `COVID-19`) are no number. What looks like a number
+and is none of these (`1,5`, `1.2.3`, `3/4`, `10:30`, `5k`, `0x1F`) cannot be read: it equals nothing. A plain space
+parts two numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_GROUP = ",'’_\u00a0\u2009\u202f"
+_JOIN = rf"[.,/:{_GROUP}]"
+_NUMBER = re.compile(
+    rf"""
+    (?<![^\W_])(?<![^\W\d_]-)              # not inside a word
+    (?P<sign>(?<![^\W_])(?<!\))[-+\u2212])?  # a sign, and not the dash of a range
+    (?P<digits>\.?\d(?:{_JOIN}?\d)*)
+    (?:[eE](?P<e>[-+\u2212]?\d{{1,9}})(?![^\W_]) | \s?[x×*]\s?10(?:\^|\*\*)\{{?(?P<power>[-+\u2212]?\d{{1,9}})\}}?)?
+    (?: \s?(?P<percent>%|per\s?cent\b) | (?P<scales>(?:\s?(?:{"|".join(_SCALES)})\b)+) | (?P<unit>[^\W\d_][^\W_]*) )?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_PLAIN = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)", re.ASCII)
+_GROUPED = re.compile(rf"\d{{1,3}}(?P<mark>[{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*(?:\.\d+)?", re.ASCII)
+_ABBREVIATED = {"k", "K", "M", "mn", "mln", "mio", "m", "B", "b", "bn", "T", "tn"}
+"""Letters right after a number that may mean a scale: whether they do cannot be known. (`m` also means metres.)"""
+_LONGEST = 300
+"""Characters of digits, and the largest exponent: more is no answer to anything, and would take long to compute."""
+
+
+def numbers(text: str) -> list[tuple[str, Fraction | None]]:
+    """Every number of a text as written, with its value; None where it cannot be read.
+
+    >>> numbers("between 1,200 and 1.5e3, or 12%")
+    [('1,200', Fraction(1200, 1)), ('1.5e3', Fraction(1500, 1)), ('12%', Fraction(3, 25))]
+    """
+    return [(found[0].strip(), _value(found)) for found in _NUMBER.finditer(text)]
+
+
+def number(text: str) -> Fraction | None:
+    """The value of a text that is one number and nothing else; None where it is not.
+
+    >>> number("-2.5 million"), number("about 3")
+    (Fraction(-2500000, 1), None)
+    """
+    found = _NUMBER.fullmatch(text.strip())
+    return _value(found) if found and not found["unit"] else None
+
+
+def _value(found: re.Match[str]) -> Fraction | None:
+    digits, exponent = found["digits"], (found["e"] or found["power"] or "0").replace("\u2212", "-")
+    unit = found["unit"] or ""
+    if len(digits) > _LONGEST or abs(int(exponent)) > _LONGEST:
+        return None
+    if unit in _ABBREVIATED or any(map(str.isdigit, unit)):
+        return None
+    if not (_PLAIN.fullmatch(digits) or _GROUPED.fullmatch(digits)):
+        return None
+    value = Fraction(re.sub(rf"[{_GROUP}]", "", digits)) * Fraction(10) ** int(exponent)
+    if found["sign"] in ("-", "\u2212"):
+        value = -value
+    if found["percent"]:
+        value /= 100
+    for scale in re.findall("|".join(_SCALES), (found["scales"] or "").lower()):
+        value *= _SCALES[scale]
+    return value

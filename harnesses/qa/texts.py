@@ -1,0 +1,86 @@
+"""Texts compared: what may be left aside, and whether one occurs in another as words of their own."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from typing import Literal
+
+Ignorable = Literal["case", "space", "punctuation"]
+
+_MARKS = re.compile(r"""[.,;:!?'"`*_()\[\]{}…“”‘’«»¿¡]+""")
+"""What ends, quotes, brackets or stresses."""
+_DASHES = re.compile(r"[-–—](?!\d)")
+_UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Burmese
+    (0x1780, 0x17FF),  # Khmer
+    (0x3040, 0x30FF),  # kana
+    (0x3400, 0x9FFF),  # Han
+    (0xAC00, 0xD7AF),  # Hangul, whose particles follow without a space
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
+
+
+def normalised(text: str, ignore: Collection[Ignorable]) -> str:
+    """The text without what is to be ignored. One spelling of each character (NFC) always.
+
+    `punctuation` leaves aside what sentences, quotes, brackets and emphasis are made with, at the edges of words, and
+    takes a dash for a space; it keeps what tells answers apart: `C#`, `5%`, `3.14`, `-5`, `.5`, `2*3`.
+
+    >>> normalised(" The answer:  **3.14**. ", {"case", "space", "punctuation"})
+    'the answer 3.14'
+    """
+    text = unicodedata.normalize("NFC", text)
+    if "case" in ignore:
+        text = unicodedata.normalize("NFC", text.casefold())
+    if "punctuation" in ignore:
+        text = _DASHES.sub(" ", _MARKS.sub(_without, text))
+    return " ".join(text.split()) if "space" in ignore else text
+
+
+def _without(marks: re.Match[str]) -> str:
+    """What is left of a run of marks, so that nothing is joined that was apart."""
+    text, (start, end) = marks.string, marks.span()
+    after = text[end : end + 1]
+    if start and text[start - 1].isalnum() and after.isalnum():
+        return marks[0] if end - start == 1 else " "
+    return "." if marks[0][-1] == "." and after.isdigit() else ""
+
+
+def occurs(wanted: str, text: str) -> bool:
+    """Whether `wanted` stands in `text` as words and numbers of their own, not inside longer ones.
+
+    >>> occurs("no", "I know"), occurs("12", "12.5 or 112"), occurs("12", "It is 12.")
+    (False, False, True)
+    """
+    at = text.find(wanted)
+    while at >= 0:
+        if not _cut_off(text, at, at + len(wanted)):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _cut_off(text: str, start: int, end: int) -> bool:
+    """Whether the words or the number at an edge of a place go on beyond it."""
+    before, first, last, after = text[max(0, start - 2) : start], text[start], text[end - 1], text[end : end + 2]
+    if (before and _one_word(before[-1], first)) or (after and _one_word(last, after[0])):
+        return True
+    if first.isdigit() and before:
+        inside = len(before) == 2 and before[1] in ".," and before[0].isdigit()
+        signed = before[-1] in "-\u2212" and not before[:-1].isalnum()
+        if inside or signed:
+            return True
+    return last.isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit()
+
+
+def _one_word(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum() and not (_unspaced(left) or _unspaced(right))
+
+
+def _unspaced(character: str) -> bool:
+    """Whether it belongs to a script that does not set words off by spaces."""
+    return any(first <= ord(character) <= last for first, last in _UNSPACED)

@@ -1,0 +1,121 @@
+"""Workloads of one question and one answer, and a grader or a judge to say what the answer is worth.
+
+A task of such a workload holds `messages`, the whole prefix; what the verdict takes is the workload's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from builder.errors import Technical
+from builder.records import Instance, Prefix, Response, Verdict
+from harnesses.base import Checkpoint
+from harnesses.responses import Finding, stopped
+from judges.case import Case, Piece, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What an answer is worth."""
+
+    finding: Finding
+    seen: Mapping[str, Any] | None = None
+    """What the finding rests on, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All of an episode's state: its own checkpoint."""
+
+    prefix: Prefix
+    response: Response | None = None
+    graded: Graded | None = None
+    """None before there is a response, and where a judge is to say it."""
+
+
+Grader = Callable[[str], Graded]
+"""Grades an answer's text, which is hostile data. Raises Technical where it cannot be said what it is worth."""
+
+
+class SingleAnswer:
+    """An episode that halts at its first response. Without a grader, what is an answer at all is left to a judge."""
+
+    def __init__(self, instance: Instance, at: Checkpoint | None, grader: Grader | None = None) -> None:
+        assert at is None or isinstance(at, State)
+        self._state = at or State(Prefix.start(instance.task["messages"]))
+        self._grader = grader
+
+    def prefix(self) -> Prefix:
+        """The question, and the response once it has been made."""
+        return self._state.prefix
+
+    def advance(self, response: Response) -> bool:
+        """Grade the response; no further one is asked for."""
+        if self._state.response is None:
+            self._state = State(self._state.prefix.respond(response), response, self._graded(response))
+        return False
+
+    def _graded(self, response: Response) -> Graded | None:
+        if without := _no_answer(response):
+            return Graded(without)
+        return self._grader(response.content) if self._grader else None
+
+    def doomed(self) -> Finding | None:
+        """The verdict as soon as it is known not to be pass."""
+        graded = self._state.graded
+        return graded.finding if graded is not None and graded.finding[0] is not Verdict.PASS else None
+
+    def verdict(self) -> Finding:
+        """The grader's finding. Raises Technical where it takes a judge to say it."""
+        if self._state.response is None:
+            return Verdict.INCOMPLETE, "no response was made"
+        if self._state.graded is None:
+            raise Technical("the answer needs a judge, and the run has none")
+        return self._state.graded.finding
+
+    def grading(self) -> Mapping[str, Any] | None:
+        """What the finding rests on."""
+        return self._state.graded.seen if self._state.graded else None
+
+    def checkpoint(self) -> State:
+        """The state as it stands: all of it is immutable."""
+        return self._state
+
+
+class JudgedAnswer(SingleAnswer):
+    """A single answer that a judge looks at, beside the task's `case`: all of a case but the answer, as JSON."""
+
+    def __init__(self, instance: Instance, at: Checkpoint | None) -> None:
+        super().__init__(instance, at)
+        self._case = instance.task["case"]
+
+    def case(self) -> Case | None:
+        """What is to be judged; None where there is no answer to judge."""
+        if self._state.response is None or self._state.graded is not None:
+            return None
+        return Case.model_validate({**self._case, "answer": self._state.response.content})
+
+
+def case_without_answer(
+    kind: str, turns: list[Turn], evidence: list[Piece], references: list[str], note: str = ""
+) -> dict[str, Any]:
+    """The `case` of a task: what `JudgedAnswer` completes with the answer."""
+    return {
+        "kind": kind,
+        "turns": [turn.model_dump() for turn in turns],
+        "evidence": [piece.model_dump() for piece in evidence],
+        "references": references,
+        "note": note,
+    }
+
+
+def _no_answer(response: Response) -> Finding | None:
+    if without := stopped(response):
+        return without
+    if response.tool_calls:
+        return Verdict.FAIL, "a tool call, though there are no tools"
+    if not response.content.strip():
+        return Verdict.FAIL, "an empty answer"
+    return None

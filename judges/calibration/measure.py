@@ -1,0 +1,86 @@
+"""Counts of what a judge passes, beside what people say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from builder.intervals import Interval, exact_interval
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A count, and the rate behind it with its exact interval."""
+
+    count: int
+    of: int
+
+    @property
+    def rate(self) -> float | None:
+        return self.count / self.of if self.of else None
+
+    @property
+    def interval(self) -> Interval:
+        return exact_interval(self.count, self.of)
+
+    def __str__(self) -> str:
+        if self.rate is None:
+            return "0 of 0"
+        low, high = self.interval
+        return f"{self.count} of {self.of} = {self.rate:.3f} [{low:.3f}, {high:.3f}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"count": self.count, "of": self.of, "rate": self.rate, "interval": list(self.interval)}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How a judge that passes some answers compares with people who call some of them bad."""
+
+    passed_bad: int
+    bad: int
+    passed_good: int
+    good: int
+
+    @property
+    def pseudo_pass(self) -> Share:
+        """P(pass | bad)."""
+        return Share(self.passed_bad, self.bad)
+
+    @property
+    def recall(self) -> Share:
+        """P(pass | good)."""
+        return Share(self.passed_good, self.good)
+
+    @property
+    def bad_among_passed(self) -> Share:
+        """P(bad | pass): what a dataset that believes the judge holds of bad answers."""
+        return Share(self.passed_bad, self.passed_bad + self.passed_good)
+
+    @property
+    def gain(self) -> float:
+        """P(pass | good) - P(pass | bad): 1 for people themselves, 0 for a coin."""
+        return (self.recall.rate or 0.0) - (self.pseudo_pass.rate or 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pass_given_bad": self.pseudo_pass.to_json(),
+            "pass_given_good": self.recall.to_json(),
+            "bad_given_pass": self.bad_among_passed.to_json(),
+        }
+
+
+def measured(passes: Iterable[bool], good: Sequence[bool]) -> Measured:
+    """Compare verdicts with people's, in the same order.
+
+    >>> measured([True, True, False], [True, False, False])
+    Measured(passed_bad=1, bad=2, passed_good=1, good=1)
+    """
+    pairs = list(zip(passes, good, strict=True))
+    return Measured(
+        passed_bad=sum(passed and not fine for passed, fine in pairs),
+        bad=sum(not fine for _, fine in pairs),
+        passed_good=sum(passed and fine for passed, fine in pairs),
+        good=sum(fine for _, fine in pairs),
+    )

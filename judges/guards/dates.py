@@ -1,0 +1,189 @@
+"""Dates and times of day, however written: `May 3rd` and `2024-05-03` are one day where nothing says otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from judges.text import listed
+
+MONTHS = "january february march april may june july august september october november december"
+_MONTHS = listed(MONTHS)
+_MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
+_MONTH |= {name[:3]: number for name, number in _MONTH.items()} | {"sept": 9}
+_NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
+_DAYS = {
+    word: number
+    for number, word in enumerate(
+        listed(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+        ),
+        1,
+    )
+} | {"twenty-first": 21, "twenty-second": 22, "twenty-third": 23, "twenty-fourth": 24, "twenty-fifth": 25}
+_DAYS |= {"twenty-sixth": 26, "twenty-seventh": 27, "twenty-eighth": 28, "twenty-ninth": 29, "thirtieth": 30}
+_DAYS |= {"thirty-first": 31}
+_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_DAYS, key=len, reverse=True))})"
+_YEAR = r"(?:\d{4}|'\d{2})"
+
+_PATTERNS = [
+    re.compile(r"(?<!\d)(?P<y>\d{4})(?P<s>[-/.])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})(?!\d)"),
+    re.compile(r"(?<!\d)(?P<a>\d{1,2})(?P<s>[-/.])(?P<b>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})(?!\d)"),
+    re.compile(
+        rf"\b(?P<month>{_NAMES})\b\.? (?:the )?(?P<d>{_DAY})\b(?!:)(?:,? (?:of )?(?P<y>{_YEAR})\b)?", re.IGNORECASE
+    ),
+    re.compile(
+        rf"(?<![\d.])(?P<d>{_DAY})(?: of | |-)(?P<month>{_NAMES})\b\.?(?:(?:,? |-)(?P<y>{_YEAR})\b)?", re.IGNORECASE
+    ),
+    re.compile(rf"\b(?P<month>{_NAMES})\b\.?,? (?:of )?(?P<y>{_YEAR})\b", re.IGNORECASE),
+]
+_MONTH_ALONE = re.compile(rf"\b(?P<month>{'|'.join(name.title() for name in _MONTHS)})\b")
+_MONTH_AS_VERB = re.compile(
+    r"\b(?:in|of|by|since|until|till|last|next|this|early|late|mid|before|after|during|from|to|every)[ -]$",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(
+    r"(?<![\d:.])(?P<h>\d{1,2})(?:[:.h](?P<min>[0-5]\d))(?::[0-5]\d)?(?![\d:])(?: ?(?P<half>[ap])\.?m\b)?",
+    re.IGNORECASE,
+)
+_HOUR = re.compile(
+    r"(?<![\d:.])(?P<h>\d{1,2}) ?(?P<half>[ap])(?:\.m\b\.?|m\b)|\b(?P<word>noon|midday|midnight)\b", re.IGNORECASE
+)
+_OCLOCK = re.compile(r"(?<![\d:.])(?P<h>\d{1,2}) o'clock", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A date or a time where it stands, and what it may be: (year, month, day), None where it does not say; or
+    minutes since midnight.
+    """
+
+    start: int
+    end: int
+    text: str
+    days: frozenset[tuple[int | None, int | None, int | None]] = frozenset()
+    minutes: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The dates and times of the sources."""
+
+    days: frozenset[tuple[int | None, int | None, int | None]]
+    minutes: frozenset[int]
+
+    @classmethod
+    def of(cls, text: str) -> Known:
+        found = dates(text)
+        return cls(
+            frozenset(day for date in found for day in date.days),
+            frozenset(minute for date in found for minute in date.minutes),
+        )
+
+    def has(self, date: Date, years: frozenset[int]) -> bool:
+        """Whether the sources have it. A source that names no year is of any year that the sources name."""
+        if date.minutes:
+            return not date.minutes.isdisjoint(self.minutes)
+        return any(self._is_day(*day, years) for day in date.days)
+
+    def _is_day(self, year: int | None, month: int | None, day: int | None, years: frozenset[int]) -> bool:
+        for own_year, own_month, own_day in self.days:
+            same = month in (None, own_month) and day in (None, own_day)
+            if same and (year in (None, own_year) or (own_year is None and year in years)):
+                return True
+        return False
+
+
+def dates(text: str) -> list[Date]:
+    """The dates and times of a plain text, in order, none within another.
+
+    >>> [date.text for date in dates("On May 3rd, 2024 at 3:30 pm; 03/05/24; it may be March.")]
+    ['May 3rd, 2024', '3:30 pm', '03/05/24', 'March']
+    """
+    kept: list[Date] = []
+    for date in sorted([*_days(text), *_times(text)], key=lambda d: (d.start, -d.end)):
+        if not kept or date.start >= kept[-1].end:
+            kept.append(date)
+    return kept
+
+
+def blanked(text: str, found: Sequence[Date]) -> str:
+    """The text with dates blanked out, so that their parts are no numbers; everything else stays where it was."""
+    parts, place = [], 0
+    for date in found:
+        parts += [text[place : date.start], "_" * (date.end - date.start)]
+        place = date.end
+    return "".join([*parts, text[place:]])
+
+
+def _days(text: str) -> Iterator[Date]:
+    for pattern in _PATTERNS:
+        for found in pattern.finditer(text):
+            parts = found.groupdict()
+            if "month" in parts and parts["month"].lower() == "may" and not parts["month"][0].isupper():
+                continue
+            if days := frozenset(_read(parts)):
+                yield Date(found.start(), found.end(), found[0], days=days)
+    for found in _MONTH_ALONE.finditer(text):
+        # `May` is a verb and `March` an order: the first of them only where something says that it is a month.
+        if found["month"] != "May" or _MONTH_AS_VERB.search(text, max(0, found.start() - 10), found.start()):
+            yield Date(
+                found.start(), found.end(), found[0], days=frozenset({(None, _MONTH[found["month"].lower()], None)})
+            )
+
+
+def _read(parts: dict[str, str | None]) -> Iterator[tuple[int | None, int | None, int | None]]:
+    years = _years(parts.get("y"))
+    if parts.get("a") is not None:
+        a, b = int(parts["a"] or 0), int(parts["b"] or 0)
+        pairs = [(a, b), (b, a)]
+    elif parts.get("m") is not None:
+        pairs = [(int(parts["m"] or 0), int(parts["d"] or 0))]
+    else:
+        day = parts.get("d")
+        pairs = [(_MONTH[str(parts["month"]).lower()], _day(day))]  # type: ignore[list-item]
+    for month, number in pairs:
+        if 1 <= month <= 12 and (number is None or 1 <= number <= 31):
+            for year in years:
+                yield year, month, number
+
+
+def _day(text: str | None) -> int | None:
+    if text is None:
+        return None
+    return _DAYS.get(text.lower()) or int(re.sub(r"\D", "", text))
+
+
+def _years(text: str | None) -> list[int | None]:
+    if text is None:
+        return [None]
+    digits = text.lstrip("'")
+    return [int(digits)] if len(digits) == 4 else [1900 + int(digits), 2000 + int(digits)]
+
+
+def _times(text: str) -> Iterator[Date]:
+    for found in _CLOCK.finditer(text):
+        hour, minute, half = int(found["h"]), int(found["min"]), (found["half"] or "").lower()
+        # 3.50 is a price or a length unless something says that it is a time.
+        if hour <= 24 and (half or ":" in found[0]):
+            yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, minute, half))
+    for pattern in (_HOUR, _OCLOCK):
+        for found in pattern.finditer(text):
+            parts = found.groupdict()
+            if parts.get("word"):
+                hour, half = (0 if parts["word"].lower() == "midnight" else 12), "exact"
+            else:
+                hour, half = int(parts["h"]), (parts.get("half") or "").lower()
+            if hour <= 24:
+                yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, 0, half))
+
+
+def _minutes(hour: int, minute: int, half: str) -> frozenset[int]:
+    """Minutes since midnight; without am or pm both readings of a clock's face."""
+    if half == "exact":
+        return frozenset({hour * 60})
+    if half and hour <= 12:
+        return frozenset({(hour % 12 + (12 if half == "p" else 0)) * 60 + minute})
+    return frozenset({hour % 24 * 60 + minute} | ({(hour + 12) % 24 * 60 + minute} if hour <= 12 else set()))

@@ -1,0 +1,159 @@
+"""Names of an answer: capitalised words that its sources do not have."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from importlib.resources import files
+
+from judges.guards.dates import MONTHS
+from judges.text import listed
+
+_WORD = re.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
+_OPENED = re.compile(r"(?:^|[:;.!?(] ?)[^\w]*+")
+"""What comes before a word that is capitalised because it comes first."""
+_JOINING = frozenset(listed("of the de la le du des van von der den di da del for"))
+_OPENING = frozenset((files(__package__) / "openings.txt").read_text(encoding="utf-8").split())
+"""Words that open a sentence and belong to no name."""
+_CALENDAR = frozenset(listed(f"{MONTHS} jan feb mar apr jun jul aug sep sept oct nov dec am pm"))
+_NO_NAMES = frozenset(listed("i i'm i'll i've i'd ok q a us usd eur gbp jpy inr cny rmb chf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name where it stands, and the words that it is made of."""
+
+    text: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The words of the sources, and what their capitalised ones may be shortened to."""
+
+    words: tuple[str, ...]
+    initials: frozenset[str]
+    acronyms: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> Known:
+        words = [match[0] for match in _WORD.finditer(text)]
+        folded = {_folded(word) for word in words} | {
+            part for word in words for part in re.split("['&]", word.casefold())
+        }
+        acronyms = {word for word in words if _is_acronym(word)}
+        return cls(tuple(sorted(folded)), frozenset(_initials(words)), frozenset(acronyms))
+
+    def has(self, name: Name) -> bool:
+        """Whether every word of it is there, or its initials or its long form are."""
+        if all(self._has_word(word) for word in name.words):
+            return True
+        initials = "".join(word[0] for word in name.words if word[0].isupper())
+        # `Space and Sea Agency` is two names here, and either end of SSA.
+        return len(initials) > 1 and any(own.startswith(initials) or own.endswith(initials) for own in self.acronyms)
+
+    def _has_word(self, word: str) -> bool:
+        folded = _folded(word)
+        if folded in _OPENING or any(
+            self._begins(form, whole=True) for form in (folded, f"{folded}s", folded.rstrip("s"))
+        ):
+            return True
+        if _is_acronym(word) and word.rstrip("s") in self.initials:
+            return True
+        # `Canadian` where the sources have `Canada`, `Programs` where they have `program`.
+        return len(folded) >= 6 and self._begins(folded[: max(5, len(folded) - 3)], whole=False)
+
+    def _begins(self, text: str, whole: bool) -> bool:
+        place = bisect_left(self.words, text)
+        if place == len(self.words):
+            return False
+        return self.words[place] == text if whole else self.words[place].startswith(text)
+
+
+def names(text: str) -> list[Name]:
+    """The names of a sentence in plain form. Its first word alone is none, unless it is written like one.
+
+    >>> [name.text for name in names("However, Ada Lovelace met the Duke of Wellington and NASA in Bath.")]
+    ['Ada Lovelace', 'Duke of Wellington', 'NASA', 'Bath']
+    """
+    if _is_heading(text):
+        return []
+    openings = {match.end() for match in _OPENED.finditer(text)}
+    found = []
+    for run in _runs(text):
+        kept = _without_opening(run) if run[0].start() in openings else run
+        words = [match[0] for match in kept]
+        named = [word for word in words if word not in _JOINING and _folded(word) not in _CALENDAR | _NO_NAMES]
+        if any(len(word) > 1 for word in named):
+            found.append(Name(text[kept[0].start() : kept[-1].end()], tuple(named)))
+    return found
+
+
+def _runs(text: str) -> list[list[re.Match[str]]]:
+    """Capitalised words that follow each other, with what joins them."""
+    runs: list[list[re.Match[str]]] = []
+    current: list[re.Match[str]] = []
+    joining: list[re.Match[str]] = []
+    last_end = -1
+    for match in _WORD.finditer(text):
+        follows = bool(current) and text[last_end : match.start()] in {" ", "-", ". "}
+        if match[0][0].isupper():
+            if follows:
+                current += [*joining, match]
+            else:
+                if current:
+                    runs.append(current)
+                current = [match]
+            joining = []
+        elif follows and match[0] in _JOINING:
+            joining.append(match)
+        else:
+            if current:
+                runs.append(current)
+            current, joining = [], []
+        last_end = match.end()
+    return [*runs, current] if current else runs
+
+
+def _without_opening(run: list[re.Match[str]]) -> list[re.Match[str]]:
+    """Words that come first without those that are capitalised only because they do."""
+    first = run[0][0]
+    if len(run) == 1:
+        return run if _is_acronym(first) or any(letter.isupper() for letter in first[1:]) else []
+    if first.casefold() in _OPENING or first.endswith(("ing", "ly", "ed")):
+        rest = run[1:]
+        while rest and rest[0][0] in _JOINING:
+            rest = rest[1:]
+        return rest
+    return run
+
+
+def _is_heading(text: str) -> bool:
+    """A line in title case, or that ends with a colon: capitals are manners there."""
+    stripped = text.strip("*_#: ")
+    words = [match[0] for match in _WORD.finditer(stripped)]
+    return text.rstrip("*_ ").endswith(":") and len(words) <= 8
+
+
+def _is_acronym(word: str) -> bool:
+    letters = word.rstrip("s")
+    return 2 <= len(letters) <= 8 and letters.isupper()
+
+
+def _initials(words: list[str]) -> set[str]:
+    """The initials of every run of two to six capitalised words, small joining words left out."""
+    found: set[str] = set()
+    run = ""
+    for word in words:
+        if word[0].isupper():
+            run = (run + word[0])[-6:]
+            found.update(run[start:] for start in range(len(run) - 1))
+        elif word not in _JOINING:
+            run = ""
+    return found
+
+
+def _folded(word: str) -> str:
+    folded = word.casefold().removesuffix("'s")
+    return folded.rstrip("'")

@@ -1,0 +1,263 @@
+"""Numbers in digits and in words, with their scale, as percentages and as fractions: one value, however written."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from judges.text import listed
+
+_UNITS = listed(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
+_SMALL = {word: value for value, word in enumerate(_UNITS)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
+_ORDINALS = {
+    word: value
+    for value, word in enumerate(
+        listed(
+            "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+            "sixteenth seventeenth eighteenth nineteenth"
+        ),
+        3,
+    )
+} | {f"{word[:-1]}ieth": value for word, value in _SMALL.items() if word in _TENS}
+_SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_GLUED = {"k": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
+_PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4} | {
+    f"{word}{end}": value for word, value in _ORDINALS.items() if word != "third" and value <= 20 for end in ("", "s")
+}
+_TIMES = {"both": 2, "pair": 2, "couple": 2, "twice": 2, "double": 2, "doubled": 2, "dozen": 12, "triple": 3}
+_TIMES |= {"tripled": 3, "thrice": 3, "decade": 10, "century": 100, "fortnight": 14, "single": 1, "once": 1}
+_HALVED = {"halved": Fraction(1, 2), "halving": Fraction(1, 2)}
+
+_WORD = "|".join(sorted([*_SMALL, *_SCALES], key=len, reverse=True))
+_SPELT = re.compile(rf"\b(?:{_WORD})\b(?:(?:-| and | )(?:{_WORD})\b)*+", re.IGNORECASE)
+_DIGITS = re.compile(
+    r"(?P<whole>\d{1,3}(?:,\d{3})++(?!\d)|\d{1,3}(?:[ ']\d{3})++(?!\d)|\d++)(?P<decimals>\.\d++)?+"
+    r"(?:(?P<ordinal>st|nd|rd|th)\b|(?P<glued>k|m|mn|mio|b|bn|tn)\b)?+",
+    re.IGNORECASE,
+)
+_SCALE_AFTER = re.compile(rf"[ -]?({'|'.join(_SCALES)}|dozen|lakh|crore|bn|mn|k|m|b)\b", re.IGNORECASE)
+_PERCENT_AFTER = re.compile(r" ?(?:%|per ?cent\b|pct\b|percentage points?\b)", re.IGNORECASE)
+_PART_AFTER = re.compile(rf"[ -](?:a )?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b", re.IGNORECASE)
+_OUT_OF = re.compile(r"(?:/|[ -](?:in|out of)[ -](?:every )?)(?=\d|[a-z])", re.IGNORECASE)
+_MIXED = re.compile(r"(?<![\d.,/])(\d{1,4}) (\d{1,2})/(\d{1,2})(?![\d/])")
+_AND_PART = re.compile(r"[ -]and[ -](?:a|one)[ -](half|quarter|third)\b", re.IGNORECASE)
+_PART_ALONE = re.compile(r"\b(half|quarter|third)\b", re.IGNORECASE)
+_OTHER = re.compile(rf"\b({'|'.join([*_TIMES, *_HALVED, *_ORDINALS])})\b", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|over|more than|under|less than|fewer "
+    r"than|up to|at least|at most|~|≈)[ ]?[$€£¥₹]?$",
+    re.IGNORECASE,
+)
+_CITATION = re.compile(r"\[\d{1,3}\]")
+_ROUNDED = Fraction(5, 100)
+"""How far, as a share, an answer that says `about` may be from what it rounds."""
+_LONGEST = 30
+"""Digits of a number that is reckoned with; longer ones are compared as they are."""
+
+Space = Literal["plain", "ratio", "percent", "text"]
+Reading = tuple[Space, Fraction | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number where it stands, and every value that it may be read as."""
+
+    start: int
+    end: int
+    text: str
+    readings: frozenset[Reading]
+    hedged: bool = False
+    """Whether it is said to be about right."""
+    parts: tuple[frozenset[Reading], ...] = ()
+    """Of a share such as `3 out of 4`: its two numbers by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The numbers of the sources."""
+
+    readings: frozenset[Reading]
+    sorted: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Known:
+        """From plain text (`judges.text.plain`); dates are numbers here too."""
+        readings = {
+            reading for number in [*_in_digits(text), *_spelt(text), *_parts(text)] for reading in number.readings
+        }
+        for found in _OTHER.finditer(text):
+            word = found[1].lower()
+            if word in _HALVED:
+                readings.add(("ratio", _HALVED[word]))
+            else:
+                readings.add(("plain", Fraction(_TIMES.get(word) or _ORDINALS[word])))
+        if "%" in text or re.search(r"per ?cent", text, re.IGNORECASE):
+            # A table says percent once, in its head.
+            readings |= {("percent", value) for space, value in readings if space == "plain"}
+        plain = tuple(sorted({value for space, value in readings if space == "plain" and isinstance(value, Fraction)}))
+        return cls(frozenset(readings), plain)
+
+    @property
+    def years(self) -> frozenset[int]:
+        """Whole numbers that may be years."""
+        return frozenset(int(value) for value in self.sorted if value.denominator == 1 and 1000 <= value <= 2999)
+
+    def has(self, number: Number) -> bool:
+        """Whether one of its readings is there, or is near enough where the answer says `about`."""
+        if not number.readings.isdisjoint(self.readings):
+            return True
+        if number.parts and not any(part.isdisjoint(self.readings) for part in number.parts):
+            return True
+        return number.hedged and any(
+            self._near(value) for space, value in number.readings if space == "plain" and isinstance(value, Fraction)
+        )
+
+    def _near(self, value: Fraction) -> bool:
+        place = bisect_left(self.sorted, value * (1 - _ROUNDED))
+        return place < len(self.sorted) and self.sorted[place] <= value * (1 + _ROUNDED)
+
+
+def figures(text: str) -> list[Number]:
+    """The numbers of an answer's sentence that its sources should have, in order. `one` is mostly a pronoun; citations
+    and what merely orders the text (`first`) are none.
+
+    >>> [number.text for number in figures("One of 12,500 is first, or two-thirds, about 3 million, [2].")]
+    ['12,500', 'two-thirds', '3 million']
+    """
+    kept: list[Number] = []
+    cited = {found.start() + 1 for found in _CITATION.finditer(text)}
+    for number in sorted([*_parts(text), *_in_digits(text), *_spelt(text)], key=lambda n: (n.start, -n.end)):
+        inside = kept and number.start < kept[-1].end
+        if not inside and number.text.lower() != "one" and number.start not in cited:
+            kept.append(number)
+    return kept
+
+
+def _in_digits(text: str) -> Iterator[Number]:
+    for found in _DIGITS.finditer(text):
+        whole = re.sub(r"[,' ]", "", found["whole"])
+        if len(whole) > _LONGEST or len(found["decimals"] or "") > _LONGEST:
+            yield Number(found.start(), found.end(), found[0][:100], frozenset({("text", found[0])}))
+            continue
+        value = Fraction(whole + (found["decimals"] or ""))
+        glued = _GLUED.get((found["glued"] or "").lower())
+        extra: set[Reading] = set()
+        if found["decimals"] and len(found["decimals"]) == 4 and whole.strip("0"):
+            extra.add(("plain", Fraction(whole + found["decimals"][1:])))  # 1.000 is a thousand to many
+        yield _number(text, found.start(), found.end(), value, glued, extra)
+
+
+def _spelt(text: str) -> Iterator[Number]:
+    for found in _SPELT.finditer(text):
+        for value in _values(_split(found[0])):
+            yield _number(text, found.start(), found.end(), Fraction(value))
+
+
+def _values(parts: list[str]) -> list[int]:
+    """What a run of number words may mean: `two thousand and five`, or a year as one says it."""
+    if len(parts) > _LONGEST:
+        return []
+    total = current = 0
+    for part in parts:
+        if part == "hundred":
+            current = max(1, current) * 100
+        elif part in _SCALES:
+            total, current = total + max(1, current) * _SCALES[part], 0
+        else:
+            current += _SMALL[part]
+        if total + current > 10**_LONGEST:
+            return []
+    values = [total + current]
+    if len(parts) > 1 and all(part in _SMALL for part in parts):
+        if 10 <= _SMALL[parts[0]] < 100:
+            rest = sum(_SMALL[part] for part in parts[1:])
+            values += [_SMALL[parts[0]] * 100 + rest] if 0 < rest < 100 else []
+        values += [_SMALL[part] for part in parts]  # a list without commas
+    return values
+
+
+def _number(
+    text: str, start: int, end: int, value: Fraction, scale: int | None = None, extra: set[Reading] | None = None
+) -> Number:
+    """The number with what follows it: a scale, a percent sign, the whole that it is a part of."""
+    readings: set[Reading] = {("plain", value), *(extra or ())}
+    parts: tuple[frozenset[Reading], ...] = ()
+    if scale:
+        readings.add(("plain", value * scale))
+    elif after := _SCALE_AFTER.match(text, end):
+        word = after[1].lower()
+        factor = _SCALES.get(word) or _GLUED.get(word) or {"dozen": 12, "lakh": 10**5, "crore": 10**7}[word]
+        spelt_out = word not in _GLUED
+        if spelt_out:
+            readings.clear()
+        readings.add(("plain", value * factor))
+        end = after.end() if spelt_out or text[end] != " " else end
+    if percent := _PERCENT_AFTER.match(text, end):
+        readings.clear()
+        readings.update({("percent", value), ("ratio", value / 100)})
+        if value % 100 == 0:
+            readings.add(("plain", value / 100))
+        end = percent.end()
+    elif whole := _whole_after(text, end, value):
+        of, end = whole
+        parts = (frozenset(readings), frozenset({("plain", of)}))
+        readings.discard(("plain", value))
+        readings.update({("ratio", value / of), ("percent", 100 * value / of)})
+    if value.denominator != 1:
+        readings.update({("ratio", value), ("percent", value * 100)})
+    hedged = _HEDGE.search(text, max(0, start - 20), start) is not None
+    return Number(start, end, text[start:end], frozenset(readings), hedged, parts)
+
+
+def _whole_after(text: str, end: int, part: Fraction) -> tuple[Fraction, int] | None:
+    """What a number is a part of: `3 out of 4`, `3/4`, `one in four`. No year is: `five in 2020`."""
+    between = _OUT_OF.match(text, end)
+    if between is None:
+        return None
+    digits, spelt = _DIGITS.match(text, between.end()), _SPELT.match(text, between.end())
+    if digits and not digits["ordinal"] and not digits["decimals"] and len(digits["whole"]) <= _LONGEST:
+        whole, after = int(re.sub(r"[,' ]", "", digits["whole"])), digits.end()
+    elif spelt and (values := _values(_split(spelt[0]))):
+        whole, after = values[0], spelt.end()
+    else:
+        return None
+    return (Fraction(whole), after) if part <= whole < 1000 and whole else None
+
+
+def _split(run: str) -> list[str]:
+    """The words of a number that is spelt out."""
+    return re.split(r"-| and | ", run.lower())
+
+
+def _parts(text: str) -> Iterator[Number]:
+    """Fractions in words: `half`, `two-thirds`, `a quarter of`, `three and a half`."""
+    for found in _SPELT.finditer(text):
+        part = _PART_AFTER.match(text, found.end())
+        values = _values(_split(found[0])) if part else []
+        if part and values and 0 < values[0] < 100:
+            yield _fraction(text, found.start(), part.end(), Fraction(values[0], _PARTS[part[1].lower()]))
+        more = _AND_PART.match(text, found.end())
+        if more and (whole := _values(_split(found[0]))):
+            yield _fraction(text, found.start(), more.end(), whole[0] + Fraction(1, _PARTS[more[1].lower()]))
+    for found in _MIXED.finditer(text):
+        whole_part, over, under = (int(group) for group in found.groups())
+        if 0 < over < under:
+            yield _fraction(text, found.start(), found.end(), whole_part + Fraction(over, under))
+    for found in _PART_ALONE.finditer(text):
+        word = found[1].lower()
+        before, after = text[max(0, found.start() - 4) : found.start()].lower(), text[found.end() : found.end() + 4]
+        if word == "half" or before.endswith(("a ", "one ")) or (word != "third" and after.lower() == " of "):
+            yield _fraction(text, found.start(), found.end(), Fraction(1, _PARTS[word]))
+
+
+def _fraction(text: str, start: int, end: int, value: Fraction) -> Number:
+    readings: frozenset[Reading] = frozenset({("ratio", value), ("percent", value * 100), ("plain", value)})
+    return Number(start, end, text[start:end], readings)

@@ -1,0 +1,127 @@
+"""Text as judge and guards compare it: nothing invisible; case, punctuation, spacing and forms do not count."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(rf"[{_CJK}]|\d++(?:[.,]\d++)*+|[^\W\d_{_CJK}]++|[$€£¥₹%°]")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+")
+_ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
+_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
+_LIST_MARKER = re.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
+_LINE_ENDS = str.maketrans({"\r": "\n", "\u2028": "\n", "\u2029": "\n", "\x85": "\n", "\x0b": "\n", "\x0c": "\n"})
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63", "-"),
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        "\u2044": "/",
+    }
+)
+
+
+def listed(words: str) -> tuple[str, ...]:
+    """A word list that stands in code as one text.
+
+    >>> listed("one two")
+    ('one', 'two')
+    """
+    return tuple(words.split())
+
+
+def visible(text: str) -> str:
+    """The text without characters that nobody sees: controls, direction marks, zero widths, tags; line ends stay.
+
+    >>> visible("a" + chr(0x202E) + "b" + chr(0) + "c" + chr(0xE0041))
+    'abc'
+    """
+    text = text.replace("\r\n", "\n").translate(_LINE_ENDS)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(each for each in text if each in "\n\t" or unicodedata.category(each)[0] != "C")
+
+
+def plain(text: str) -> str:
+    """One form for what is written in many: compatibility forms, dashes, quotes and spaces.
+
+    >>> plain("“½ – ﬁne”")
+    '"1/2 - fine"'
+    """
+    # A fraction after a digit would run into it: 3½ is 3 and a half.
+    text = re.sub(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])", " ", visible(text))
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+
+
+def words(text: str) -> list[str]:
+    """The tokens that two texts are compared by: words, numbers without thousands separators, currency and percent.
+
+    >>> words("The “Café” took $1,000.50 (5 %)…")
+    ['the', 'café', 'took', '$', '1000.50', '5', '%']
+    """
+    found: list[str] = _TOKEN.findall(plain(text).casefold())
+    return [token.replace(",", "") if _THOUSANDS.fullmatch(token) else token for token in found]
+
+
+def fragments(quote: str) -> list[list[str]]:
+    """A quote's tokens, in as many parts as it was cut into with an ellipsis."""
+    parts = [words(part) for part in _ELLIPSIS.split(plain(quote))]
+    return [part for part in parts if part]
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences and lines, list markers dropped. Together they hold all of the text's other words, in order.
+
+    >>> sentences("1. It cost 5.5 million.  Dr. Who paid! - Twice?\\n* Yes")
+    ['It cost 5.5 million.', 'Dr.', 'Who paid!', '- Twice?', 'Yes']
+    """
+    parts = _SENTENCE_END.split(_LIST_MARKER.sub("", visible(text)))
+    return [part.strip() for part in parts if part.strip()]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A text's tokens, to find quotes in."""
+
+    items: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Tokens:
+        return cls(tuple(words(text)))
+
+    @cached_property
+    def _joined(self) -> str:
+        return f" {' '.join(self.items)} "
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each token begins in `_joined`."""
+        return [1 + end for end in accumulate((len(item) + 1 for item in self.items), initial=0)]
+
+    def holds(self, quote: str) -> bool:
+        """Whether a quote is in the text, its parts in order where an ellipsis cuts it. Nothing is no quote."""
+        parts = fragments(quote)
+        place = 0
+        for part in parts:
+            found = self._joined.find(f" {' '.join(part)} ", place)
+            if found < 0:
+                return False
+            place = found + sum(map(len, part)) + len(part)
+        return bool(parts)
+
+    def places(self, quote: str) -> list[range]:
+        """The token ranges of every occurrence of each of a quote's parts."""
+        found: list[range] = []
+        for part in fragments(quote):
+            wanted = f" {' '.join(part)} "
+            place = self._joined.find(wanted)
+            while place >= 0:
+                first = bisect_right(self._starts, place + 1) - 1
+                found.append(range(first, first + len(part)))
+                place = self._joined.find(wanted, place + len(wanted) - 1)
+        return found

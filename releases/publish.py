@@ -1,0 +1,331 @@
+"""Finished runs into one release: written beside its place, checked row by row as it is written, moved there whole."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit.revisions import current_files
+from audit.store import FILE_NAME as AUDIT
+from audit.store import AuditStore
+from builder.errors import BadInput, StepdownError
+from releases.card import card
+from releases.croissant import croissant
+from releases.documents import document_texts, text_problems
+from releases.files import described, sha256_of, sums
+from releases.layout import (
+    CARD,
+    CROISSANT,
+    LICENSES,
+    MANIFEST,
+    ROWS,
+    SUMS,
+    TEST,
+    TRAIN,
+    Holdout,
+    Manifest,
+    ReleasedFile,
+    RunManifest,
+    TierName,
+)
+from releases.licenses import license_of, notes
+from releases.manifestchecks import BY_PUBLISHER, left_out_of, manifest_problems, split_counts, tiers_of
+from releases.parquet import SHARD_BYTES, Shards
+from releases.problems import Problems, Tell, silent
+from releases.rowchecks import Counts, RowChecks
+from releases.sources import Source, Step, portable, released_line, source_of, steps
+from releases.texts import Watch, names_of
+
+
+class Refused(StepdownError):
+    """The runs do not pass the gates of a release; nothing was published."""
+
+    def __init__(self, problems: Problems) -> None:
+        super().__init__(f"{problems.total} problems")
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person decides about a release."""
+
+    name: str
+    published: str
+    """The day, YYYY-MM-DD."""
+    version: str = "1.0.0"
+    creator: str = ""
+    url: str = ""
+    license: str = "Apache-2.0"
+    holdout: Holdout = field(default_factory=lambda: Holdout(share=0.2, seed=0))
+    allowed_names: frozenset[str] = frozenset()
+    allowed_paths: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    """Instances to leave out, as `benchmark/instance_id`."""
+    partial: bool = False
+    shard_bytes: int = SHARD_BYTES
+
+
+def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = silent) -> Manifest:
+    """Publish the runs into the folder `out`, which must not be there or be empty. `tell` hears of each row.
+
+    Raises Refused with all that is wrong, and BadInput where an argument is.
+    """
+    problems = Problems()
+    sources = [source_of(run, current_files(run), problems, settings.partial) for run in runs]
+    for source in sources:
+        _audited(source, problems)
+    _same_tiers(sources, problems)
+    if problems:
+        raise Refused(problems)
+    with _draft(out) as draft:
+        manifest = _written(draft, sources, settings, problems, tell)
+        if problems:
+            raise Refused(problems)
+        _sync(draft)
+        draft.rename(out)
+    return manifest
+
+
+def _audited(source: Source, problems: Problems) -> None:
+    """Every step of a run's sample must be in the revision that stands: the sample may have grown since it was made."""
+    if not (source.folder / AUDIT).is_file():
+        return
+    with AuditStore(source.folder) as store:
+        sampled = store.count()
+    said = (source.manifest.audit or {}).get("sampled", 0)
+    if said != sampled:
+        problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
+        problems.add(source.name(MANIFEST), problem, field="audit.sampled")
+
+
+def _same_tiers(sources: Sequence[Source], problems: Problems) -> None:
+    first = tiers_of(sources[0].manifest.pool)
+    for source in sources:
+        if tiers_of(source.manifest.pool) != first:
+            problem = f"not the tiers of {sources[0].folder}: a release has one set of tiers"
+            problems.add(source.name(MANIFEST), problem, field="pool.tiers")
+
+
+@contextmanager
+def _draft(out: Path) -> Iterator[Path]:
+    """A folder beside `out` to write into; gone at the end unless it was moved. One left by a crash is begun anew."""
+    try:
+        if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+            raise BadInput("is there and not an empty folder: a release is never written over", file=out)
+        draft = out.parent / f".{out.name}.draft"
+        draft.mkdir(parents=True, exist_ok=True)
+        handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except (OSError, ValueError) as error:
+        raise BadInput(getattr(error, "strerror", None) or str(error), file=out) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadInput("another process publishes here", file=out) from None
+        for left in draft.iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        try:
+            yield draft
+        finally:
+            if draft.exists():
+                shutil.rmtree(draft)
+    finally:
+        os.close(handle)
+
+
+def _sync(draft: Path) -> None:
+    """All bytes on disk before the folder gets its name."""
+    for path in [*(path for path in draft.rglob("*")), draft]:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _written(draft: Path, sources: Sequence[Source], settings: Settings, problems: Problems, tell: Tell) -> Manifest:
+    watch = Watch(
+        names_of(source.manifest for source in sources),
+        settings.allowed_names,
+        settings.allowed_paths,
+        tuple(_own_paths(sources)),
+    )
+    tiers = [TierName(name=name, id=number) for name, number in tiers_of(sources[0].manifest.pool) or []]
+    ids = {tier.name: tier.id for tier in tiers}
+    left = _LeftOut(settings.without)
+    with RowChecks(ids, settings.holdout, watch, problems, ordered=False) as checks:
+        files = _data(draft, sources, settings, checks, left, problems, tell)
+        counts = checks.counts
+    for unknown in sorted(left.unknown):
+        problems.add("--without", "no run has this instance", field=unknown)
+    if problems:
+        raise Refused(problems)
+    return _described(draft, sources, settings, tiers, counts, left, files, problems)
+
+
+def _own_paths(sources: Sequence[Source]) -> Iterator[str]:
+    """Folders of this machine that a careless harness may let slip into what a model sees."""
+    yield str(Path(__file__).resolve().parent.parent)
+    yield from (str(source.folder.resolve()) for source in sources)
+
+
+class _LeftOut:
+    """The instances that the publisher leaves out."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self._wanted = wanted
+        self._found: dict[str, set[str]] = defaultdict(set)
+
+    def __contains__(self, step: Step) -> bool:
+        name = f"{step.row.benchmark}/{step.row.instance_id}"
+        if name not in self._wanted:
+            return False
+        self._found[step.row.benchmark].add(name)
+        return True
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        return self._wanted - {name for names in self._found.values() for name in names}
+
+    def counts(self, runs: tuple[RunManifest, ...]) -> dict[str, dict[str, int]]:
+        """With what the runs leave out themselves."""
+        found = left_out_of(runs)
+        for benchmark, names in self._found.items():
+            found[benchmark][BY_PUBLISHER] += len(names)
+        return {name: dict(sorted(reasons.items())) for name, reasons in sorted(found.items())}
+
+
+class _Bank:
+    """question_bank.jsonl: all of train, then all of test, which waits in a file of its own."""
+
+    def __init__(self, draft: Path) -> None:
+        self._place, self._waiting = draft / ROWS, draft / ".test.part"
+        self._files = {TRAIN: self._place.open("wb"), TEST: self._waiting.open("wb")}
+
+    def add(self, step: Step) -> None:
+        self._files[step.row.split].write(released_line(step))
+
+    def finish(self) -> None:
+        self._files[TEST].close()
+        with self._waiting.open("rb") as waiting:
+            shutil.copyfileobj(waiting, self._files[TRAIN], 1 << 20)
+        self._files[TRAIN].close()
+        self._waiting.unlink()
+
+    def __enter__(self) -> _Bank:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+def _data(
+    draft: Path,
+    sources: Sequence[Source],
+    settings: Settings,
+    checks: RowChecks,
+    left: _LeftOut,
+    problems: Problems,
+    tell: Tell,
+) -> dict[str, ReleasedFile]:
+    """Write rows and shards; once something is wrong, only go on looking for more of it."""
+    with (
+        _Bank(draft) as bank,
+        Shards(draft, TRAIN, settings.shard_bytes) as train,
+        Shards(draft, TEST, settings.shard_bytes) as test,
+    ):
+        shards = {TRAIN: train, TEST: test}
+        for source in sources:
+            checks.begin(source.name(ROWS))
+            for step in steps(source, settings.holdout, problems):
+                if step in left:
+                    continue
+                checks.check(step.row, step.number)
+                tell(checks.counts.rows)
+                if not problems:
+                    bank.add(step)
+                    shards[step.row.split].add(step.row)
+        checks.finish()
+        if problems:
+            return {}
+        bank.finish()
+        rows = {ROWS: checks.counts.rows, **train.finish(), **test.finish()}
+    return {name: described(draft, name, count) for name, count in rows.items()}
+
+
+def _described(
+    draft: Path,
+    sources: Sequence[Source],
+    settings: Settings,
+    tiers: Sequence[TierName],
+    counts: Counts,
+    left: _LeftOut,
+    files: Mapping[str, ReleasedFile],
+    problems: Problems,
+) -> Manifest:
+    """Write licences, card, Croissant file, manifest and sums; the manifest lists all files but the last two."""
+    runs = tuple(portable(source.manifest) for source in sources)
+    names = [tier.name for tier in tiers]
+    manifest = Manifest(
+        name=settings.name,
+        version=settings.version,
+        published=settings.published,
+        creator=settings.creator,
+        url=settings.url,
+        license=settings.license,
+        tiers=tuple(tiers),
+        rows=counts.rows,
+        instances=dict(sorted(counts.instances.items())),
+        labels={name: _by_tier(found, names) for name, found in sorted(counts.labels.items())},
+        holdout=settings.holdout,
+        splits={name: split_counts(counts, name) for name in (TRAIN, TEST) if counts.rows_of[name]},
+        partial=settings.partial and any(run.unfinished or run.blocked for run in runs),
+        left_out=left.counts(runs),
+        allowed_names=dict(sorted(counts.names.items())),
+        allowed_paths=tuple(sorted(settings.allowed_paths)),
+        licenses={name: license_of(name) for name in sorted(counts.labels)},
+        runs=runs,
+        files=dict(files),
+    )
+    _write(draft / LICENSES, notes(settings.license, manifest.licenses))
+    _write(draft / CARD, card(manifest))
+    _write(draft / CROISSANT, _json(croissant(manifest, files)))
+    documents = {name: described(draft, name) for name in (LICENSES, CARD, CROISSANT)}
+    manifest = manifest.model_copy(update={"files": dict(sorted({**files, **documents}.items()))})
+    _write(draft / MANIFEST, _json(manifest.model_dump(mode="json", exclude_none=True)))
+    digests = {name: file.sha256 for name, file in manifest.files.items()}
+    _write(draft / SUMS, sums({**digests, MANIFEST: sha256_of(draft / MANIFEST)[0]}))
+    _look_at_documents(draft, manifest, problems)
+    return manifest
+
+
+def _by_tier(found: Counter[str], names: Sequence[str]) -> dict[str, int]:
+    return {name: found[name] for name in names}
+
+
+def _look_at_documents(draft: Path, manifest: Manifest, problems: Problems) -> None:
+    """What runs and settings brought into manifest and documents."""
+    for place, problem in manifest_problems(manifest):
+        problems.add(MANIFEST, problem, field=place)
+    for place, text in document_texts(manifest.model_dump(mode="json", exclude_none=True)):
+        for problem in text_problems(text, manifest.allowed_paths):
+            problems.add(MANIFEST, problem, field=place)
+    for name in (CARD, CROISSANT, LICENSES):
+        for problem in text_problems((draft / name).read_text(encoding="utf-8"), manifest.allowed_paths):
+            problems.add(name, problem)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"

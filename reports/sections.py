@@ -1,0 +1,27 @@
+"""A report as data: the terminal and the page show the same sections."""
+
+from __future__ import annotations
+
+from reports import labels, money, search
+from reports.facts import Facts
+from reports.section import Section
+
+MAKERS = (
+    labels.labels,
+    labels.positions,
+    labels.roles,
+    search.locks,
+    search.cascade,
+    money.savings,
+    money.case,
+    money.build,
+    search.drops,
+    search.judge,
+    search.audit,
+)
+"""In the order in which a report is read."""
+
+
+def sections(facts: Facts) -> tuple[Section, ...]:
+    """Every section that there are facts for."""
+    return tuple(section for make in MAKERS if (section := make(facts)) is not None)

@@ -1,0 +1,67 @@
+"""How far a score might lie elsewhere: trajectories, or whole groups of them, drawn again with replacement."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from builder.records import digest
+from scoring.tally import metrics
+
+if TYPE_CHECKING:
+    from numpy import float64, uint64
+    from numpy.typing import NDArray
+
+LEVEL = 0.95
+
+
+class Bounds(NamedTuple):
+    """Percentile intervals, each of shape (METRICS, 2); NaN where there is no metric, or nothing to draw from."""
+
+    workloads: Mapping[str, NDArray[float64]]
+    overall: NDArray[float64]
+
+
+def whole_groups(sums: NDArray[float64], groups: NDArray[uint64]) -> NDArray[float64]:
+    """Sums by group from sums by trajectory, so that what belongs together is drawn together."""
+    import numpy as np
+
+    names, place = np.unique(groups, return_inverse=True)
+    out = np.zeros((len(names), sums.shape[1]))
+    np.add.at(out, place, sums)
+    return out
+
+
+def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> Bounds:
+    """Intervals of METRICS from the sums of each workload's units (units by COLUMNS).
+
+    Every workload is drawn anew from its own units, as many as it has, so that none is ever left out.
+    """
+    import numpy as np
+
+    drawn = np.stack([_drawn(found, resamples, seed, name) for name, found in units.items()], axis=1)
+    each, overall = metrics(drawn)
+    inside = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
+    single = {name: len(found) < 2 for name, found in units.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no resample has is NaN, and shall be
+        # Resamples without anything to save have no CostSave in variants A to C; the interval is that of the others.
+        edges, edge = (np.nanpercentile(found, inside, axis=0) for found in (each, overall))
+    workloads = {
+        name: np.full((each.shape[-1], 2), np.nan) if single[name] else edges[:, index].T
+        for index, name in enumerate(units)
+    }
+    nothing = np.full((each.shape[-1], 2), np.nan)
+    return Bounds(workloads, nothing if all(single.values()) else edge.T)
+
+
+def _drawn(units: NDArray[float64], resamples: int, seed: int, name: str) -> NDArray[float64]:
+    """Sums of so many resamples. Each workload has its own stream, whatever other workloads there are."""
+    import numpy as np
+
+    stream, count = np.random.default_rng([seed, int(digest(name)[:8], 16)]), len(units)
+    out = np.empty((resamples, units.shape[1]))
+    for index in range(resamples):
+        out[index] = np.bincount(stream.integers(0, count, count), minlength=count).astype(float) @ units
+    return out

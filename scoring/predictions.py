@@ -1,0 +1,150 @@
+"""A router's predictions: a tier for every row id, read once, kept in a few bytes each."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builder.errors import BadInput
+from builder.text import printable
+from releases.layout import TierName
+
+if TYPE_CHECKING:
+    from numpy import int64
+    from numpy.typing import NDArray
+
+MISSING, BROKEN = -1, -2
+"""What stands in a tier's place where there is no prediction, or one that names no tier."""
+LONGEST_LINE = 1 << 20
+_DIGEST_BYTES = 16
+
+
+class Predictions:
+    """Predicted tiers (indexes) by row id.
+
+    Ids are kept as digests, so that a million of them take 25 MB.
+    """
+
+    def __init__(self, path: Path, tiers: Sequence[TierName]) -> None:
+        """Read a CSV (a header with `id` and `tier`) or JSONL file; `tier` is a tier's name or id.
+
+        A `tier` that names none is a broken prediction, and counts as one. Raises BadInput(file, line, field): a line
+        that is no prediction of any row, or the second one for a row.
+        """
+        import numpy as np
+
+        self._path = path
+        by_name = _by_name(tiers)
+        keys, tiers_found, lines = bytearray(), array("b"), array("q")
+        for number, row_id, tier in _csv(path) if path.suffix == ".csv" else _jsonl(path):
+            keys += _digest(row_id)
+            tiers_found.append(_tier(tier, by_name, path.suffix == ".csv"))
+            lines.append(number)
+        unsorted = np.frombuffer(bytes(keys), dtype=f"S{_DIGEST_BYTES}")
+        order = np.argsort(unsorted, kind="stable")
+        self._keys = unsorted[order]
+        self._tiers = np.frombuffer(tiers_found, dtype=np.int8)[order].astype(np.int64)
+        self._lines = np.frombuffer(lines, dtype=np.int64)[order]
+        self._used = np.zeros(len(order), dtype=bool)
+        self._refuse_duplicates()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def of(self, row_ids: Sequence[str]) -> NDArray[int64]:
+        """The predicted tiers of some rows: indexes, MISSING or BROKEN."""
+        import numpy as np
+
+        wanted = np.frombuffer(b"".join(map(_digest, row_ids)), dtype=f"S{_DIGEST_BYTES}")
+        if not len(self._keys):
+            return np.full(len(wanted), MISSING, dtype=np.int64)
+        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        found = self._keys[places] == wanted
+        self._used[places[found]] = True
+        return np.where(found, self._tiers[places], MISSING)
+
+    def refuse_unknown(self) -> None:
+        """Raises BadInput for the first prediction whose row was never asked for."""
+        unused = self._lines[~self._used]
+        if len(unused):
+            more = f" (and {len(unused) - 1} more such lines)" if len(unused) > 1 else ""
+            line = int(unused.min())
+            raise BadInput(f"no row has the id {self._id_at(line)!r}{more}", file=self._path, line=line, field="id")
+
+    def _refuse_duplicates(self) -> None:
+        again = self._keys[1:] == self._keys[:-1]
+        if again.any():
+            second = int(self._lines[1:][again].min())
+            first = int(self._lines[:-1][again][self._lines[1:][again].argmin()])
+            problem = f"{self._id_at(second)!r} is predicted twice, first at line {first}"
+            raise BadInput(problem, file=self._path, line=second, field="id")
+
+    def _id_at(self, line: int) -> str:
+        lines = _csv(self._path) if self._path.suffix == ".csv" else _jsonl(self._path)
+        return printable(next((row_id for number, row_id, _ in lines if number == line), "?"), longest=200)
+
+
+def _digest(row_id: str) -> bytes:
+    return hashlib.blake2b(row_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+def _by_name(tiers: Sequence[TierName]) -> dict[str | int, int]:
+    """Indexes by name and by id. A name that reads like another tier's id is the name."""
+    return {key: index for index, tier in enumerate(tiers) for key in (tier.name, tier.id)}
+
+
+def _tier(value: Any, by_name: Mapping[str | int, int], text: bool) -> int:
+    if type(value) is str:
+        value = value.strip()
+        if text and value not in by_name and value.isascii() and value.isdigit() and len(value) < 10:
+            value = int(value)
+    return by_name.get(value, BROKEN) if type(value) in (str, int) else BROKEN
+
+
+def _jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise BadInput(f"the line is longer than {LONGEST_LINE} bytes", file=path, line=number)
+                if not line.strip():
+                    continue
+                try:
+                    data = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    problem = f"not JSON: {getattr(error, 'msg', error)}"
+                    raise BadInput(problem, file=path, line=number) from None
+                if type(data) is not dict:
+                    raise BadInput("must be an object with `id` and `tier`", file=path, line=number)
+                if type(data.get("id")) is not str:
+                    raise BadInput("must be the text of a row's id", file=path, line=number, field="id")
+                yield number, data["id"], data.get("tier")
+    except OSError as error:
+        raise BadInput(error.strerror or str(error), file=path) from None
+
+
+def _csv(path: Path) -> Iterator[tuple[int, str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            names = reader.fieldnames or []
+            for needed in ("id", "tier"):
+                if needed not in names:
+                    raise BadInput("the header must name this column", file=path, line=1, field=needed)
+            for row in reader:
+                if not row["id"]:
+                    raise BadInput("is empty", file=path, line=reader.line_num, field="id")
+                yield reader.line_num, row["id"], row["tier"]
+    except OSError as error:
+        raise BadInput(error.strerror or str(error), file=path) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
+    except csv.Error as error:
+        raise BadInput(f"not CSV: {error}", file=path) from None

@@ -1,0 +1,233 @@
+"""Scores a router's predictions in one pass over the rows (paper, static scoring)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builder.errors import BadInput
+from scoring.accounting import Prices, Steps
+from scoring.bank import Bank
+from scoring.baselines import FOLDS, BestFixed, Sums, best_fixed
+from scoring.bootstrap import bounds, whole_groups
+from scoring.outcomes import write_outcomes
+from scoring.predictions import BROKEN, MISSING, Predictions
+from scoring.rates import Rate
+from scoring.result import Metric, Part, Score
+from scoring.steps import ScoredTrajectory, trajectories
+from scoring.tally import COLUMNS, METRICS, Batch, Outcomes, metrics, outcomes, random_sums, sums
+from scoring.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from numpy import float64, int64
+    from numpy.typing import NDArray
+
+BATCH_ROWS = 4096
+"""Rows that are priced together."""
+RESAMPLES = 1000
+TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a score depends on beside rows and predictions."""
+
+    rates: Sequence[Rate]
+    tokens: Tokenizer
+    split: str | None = None
+    """Only rows of this split are scored."""
+    resamples: int = RESAMPLES
+    """Of the bootstrap; 0: no intervals."""
+    by_group: bool = False
+    """Draw whole groups, not trajectories."""
+    seed: int = 0
+
+
+class _Tally:
+    """What is kept of trajectories that are gone: their sums, a few numbers each."""
+
+    def __init__(self, bank: Bank, settings: Settings) -> None:
+        import numpy as np
+
+        self._settings, self._names = settings, [tier.name for tier in bank.tiers]
+        self._count = len(bank.tiers)
+        self.workloads: dict[str, int] = {}
+        self._sums, self._workload, self._group = array("d"), array("q"), array("Q")
+        self._confusion: dict[int, NDArray[int64]] = {}
+        self.missing = self.broken = 0
+        self._fixed = {f"always {name}": Sums() for name in self._names}
+        self._random, self._draw = Sums(), Sums()
+        self._stream = np.random.default_rng(settings.seed)
+        self._splits: dict[str, int] = {}
+
+    def add(self, found: Sequence[ScoredTrajectory], predicted: NDArray[int64]) -> tuple[Batch, Outcomes]:
+        """Add whole trajectories and what was predicted for their steps."""
+        import numpy as np
+
+        labels = np.array([step.label for one in found for step in one.steps], dtype=np.int64)
+        steps = Steps.of(found)
+        batch = Batch.of(steps, labels, Prices(steps, self._settings.rates), self._count)
+        came_to = outcomes(batch, predicted)
+        by_trajectory = sums(batch, came_to)
+        workloads = np.array([self.workloads.setdefault(one.benchmark, len(self.workloads)) for one in found])
+        groups = np.array([_group_key(one) for one in found], dtype=np.uint64)
+        splits = np.array([self._splits.setdefault(one.split, len(self._splits)) for one in found])
+        self._sums.frombytes(by_trajectory.tobytes())
+        self._workload.extend(workloads.tolist())
+        self._group.extend(groups.tolist())
+        self._count_errors(np.repeat(workloads, [len(one.steps) for one in found]), labels, predicted)
+        parts = splits * FOLDS + (groups % np.uint64(FOLDS)).astype(np.int64)
+        for tier, baseline in enumerate(self._fixed.values()):
+            baseline.add(parts, workloads, sums(batch, outcomes(batch, np.full_like(labels, tier))))
+        self._random.add(parts, workloads, random_sums(batch))
+        drawn = self._stream.integers(0, self._count, len(labels))
+        self._draw.add(parts, workloads, sums(batch, outcomes(batch, drawn)))
+        return batch, came_to
+
+    def _count_errors(self, workloads: NDArray[int64], labels: NDArray[int64], predicted: NDArray[int64]) -> None:
+        import numpy as np
+
+        self.missing += int((predicted == MISSING).sum())
+        self.broken += int((predicted == BROKEN).sum())
+        columns = np.where(predicted >= 0, predicted, self._count)
+        for workload in np.unique(workloads):
+            here = workloads == workload
+            counts = self._confusion.setdefault(int(workload), np.zeros((self._count, self._count + 1), dtype=np.int64))
+            np.add.at(counts, (labels[here], columns[here]), 1)
+
+    def score(self) -> Score:
+        import numpy as np
+
+        table = np.frombuffer(self._sums, dtype=np.float64).reshape(-1, len(COLUMNS))
+        owner, groups = np.frombuffer(self._workload, dtype=np.int64), np.frombuffer(self._group, dtype=np.uint64)
+        mine = {name: owner == index for name, index in self.workloads.items()}
+        units = {
+            name: whole_groups(table[here], groups[here]) if self._settings.by_group else table[here]
+            for name, here in mine.items()
+        }
+        each, overall = metrics(np.stack([found.sum(axis=0) for found in units.values()]))
+        edges = bounds(units, self._settings.resamples, self._settings.seed) if self._settings.resamples else None
+        failed = table[:, COLUMNS.index("trajectory_rows")] == 0
+        parts = tuple(
+            Part(
+                name,
+                int(table[here, 0].sum()),
+                int(here.sum()),
+                len(units[name]),
+                int(failed[here].sum()),
+                _metrics(each[index], edges.workloads[name] if edges else None),
+                _table(self._confusion[index]),
+            )
+            for (name, index), here in zip(self.workloads.items(), mine.values(), strict=True)
+        )
+        whole = Part(
+            "all",
+            int(table[:, 0].sum()),
+            len(table),
+            sum(map(len, units.values())),
+            int(failed.sum()),
+            _metrics(overall, edges.overall if edges else None),
+            _table(sum(self._confusion.values())),
+        )
+        tiers = tuple(self._names)
+        ordered = tuple(sorted(parts, key=lambda part: part.name))
+        return Score(tiers, self.missing, self.broken, whole, ordered, self._baselines(), tuple(self._best_fixed()))
+
+    def _baselines(self) -> dict[str, dict[str, float | None]]:
+        every = {**self._fixed, "random, expected": self._random, "random, one draw": self._draw}
+        found = {}
+        for name, baseline in every.items():
+            overall = metrics(baseline.of(baseline.parts(), len(self.workloads)))[1]
+            found[name] = {metric: _number(value) for metric, value in zip(METRICS, overall, strict=True)}
+        return found
+
+    def _best_fixed(self) -> Iterator[BestFixed]:
+        """By folds of the groups; and by the declared splits, where both are among the rows."""
+        fixed = dict(zip(self._names, self._fixed.values(), strict=True))
+        parts = next(iter(fixed.values())).parts()
+        folds = [
+            ([part for part in parts if part % FOLDS == fold], [part for part in parts if part % FOLDS != fold])
+            for fold in range(FOLDS)
+        ]
+        crossed = best_fixed(f"{FOLDS} folds", fixed, folds, len(self.workloads))
+        if crossed is not None and len(crossed.folds) > 1:
+            yield crossed
+        if {TRAIN, TEST} <= self._splits.keys():
+            train, test = ([part for part in parts if part // FOLDS == self._splits[name]] for name in (TRAIN, TEST))
+            declared = best_fixed("train to test", fixed, [(test, train)], len(self.workloads))
+            if declared is not None:
+                yield declared
+
+
+def _group_key(one: ScoredTrajectory) -> int:
+    text = json.dumps([one.benchmark, one.group]).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+
+
+def _table(counts: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(map(int, row)) for row in counts)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _metrics(values: NDArray[float64], edges: NDArray[float64] | None) -> dict[str, Metric]:
+    return {
+        name: Metric(
+            _number(values[place]),
+            *(() if edges is None or math.isnan(values[place]) else map(_number, edges[place])),
+        )
+        for place, name in enumerate(METRICS)
+    }
+
+
+def score(bank: Bank, predictions: Predictions, settings: Settings, outcomes_file: Path | None = None) -> Score:
+    """Score predictions against a bank's labels; per-row outcomes go to a JSONL file where one is named.
+
+    Raises BadInput: what `trajectories` raises, a prediction for no row, nothing to score.
+    """
+    tally = _Tally(bank, settings)
+    draft = outcomes_file.with_name(f".{outcomes_file.name}.part") if outcomes_file else None
+    try:
+        with draft.open("w", encoding="utf-8") if draft else nullcontext() as file:
+            for found in _batches(trajectories(bank, settings.tokens)):
+                predicted = predictions.of([step.id for one in found for step in one.steps])
+                kept = [settings.split is None or one.split == settings.split for one in found]
+                wanted = [one for one, keep in zip(found, kept, strict=True) if keep]
+                if not wanted:
+                    continue
+                here = [keep for one, keep in zip(found, kept, strict=True) for _ in one.steps]
+                batch, came_to = tally.add(wanted, predicted[here])
+                if file is not None:
+                    write_outcomes(file, wanted, predicted[here], batch, came_to, [tier.name for tier in bank.tiers])
+        predictions.refuse_unknown()
+        if not tally.workloads:
+            problem = f"no row is of the split {settings.split!r}" if settings.split else "there are no rows to score"
+            raise BadInput(problem, file=bank.rows)
+        if draft is not None and outcomes_file is not None:
+            draft.replace(outcomes_file)
+    finally:
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+    return tally.score()
+
+
+def _batches(found: Iterator[ScoredTrajectory]) -> Iterator[list[ScoredTrajectory]]:
+    batch: list[ScoredTrajectory] = []
+    rows = 0
+    for one in found:
+        batch.append(one)
+        rows += len(one.steps)
+        if rows >= BATCH_ROWS:
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,296 @@
+"""Review in other tools: what goes out comes back the same, and nothing of a file that is wrong is taken."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from audit.cases import cases_of
+from audit.exchange.tables import quoted, unquoted
+from audit.store import AuditStore, plain_notes
+from audit.verdicts import AuditVerdict
+from tests.audit.reviewing import choices, review, rows, said, tight
+from tests.conftest import stepdown
+
+KINDS = {"jsonl": "q.jsonl", "csv": "q.csv", "label-studio": "ls.json", "argilla": "ar.json"}
+NOTES = st.text(max_size=40) | st.sampled_from(
+    [
+        "=1+1",
+        "+x",
+        "-y",
+        "@z",
+        "'=q",
+        "''+q",
+        "a\r\nb",
+        "\ttab",
+        '"quoted", "twice"',
+        "; , ;",
+        "\x00\x1b[2J",
+        "\ud800",
+        "ü\u2028x",
+    ]
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: st.DataObject) -> None:
+    verdicts = st.none() | st.tuples(st.sampled_from(["tight", "uncertain", "further-downgradeable"]), NOTES)
+    with TemporaryDirectory() as folder:
+        first, second = (Path(shutil.copytree(base, Path(folder) / name)) for name in ("first", "second"))
+        with AuditStore(first) as store:
+            for reviewer in ("ann", "=bob"):
+                store.join(reviewer)
+            answered = data.draw(st.lists(verdicts, min_size=2, max_size=2 * store.count()), label="answers")
+        for reviewer, answers in (("ann", answered[::2]), ("=bob", answered[1::2])):
+            record(first, reviewer, answers)
+        file = Path(folder) / KINDS[kind]
+        assert stepdown("audit", "export", str(first), "-o", str(file), "--format", kind).code == 0
+        result = stepdown("audit", "import", str(second), str(file), "--format", kind)
+        assert result.code == 0, result.err
+        assert said(second) == said(first)
+        again = stepdown("audit", "import", str(second), str(file), "--format", kind)
+        assert again.out.startswith("0 verdicts taken")
+
+
+def record(run: Path, reviewer: str, answers: list[tuple[str, str] | None]) -> None:
+    given_by_step = dict(zip((step.id for step in choices(run)), answers, strict=False))
+    with cases_of(run) as cases, AuditStore(run) as store:
+        for step in store.steps():
+            answer = given_by_step.get(step.id)
+            if answer is None or (step.lowest and answer[0] == AuditVerdict.LOWER):
+                continue
+            prefix = cases.prefix(step.benchmark, step.instance_id, step.step_index)
+            store.record(reviewer, step.id, answer[0], answer[1], prefix=prefix)
+
+
+@pytest.fixture(scope="module")
+def base(planted_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small sampled run, without its cache: what importing needs."""
+    folder = tmp_path_factory.mktemp("base") / "run"
+    shutil.copytree(planted_run, folder, ignore=shutil.ignore_patterns("cache"))
+    assert stepdown("audit", "sample", str(folder), "--rate", "0.15").code == 0
+    return folder
+
+
+@given(st.text())
+def test_a_quoted_cell_is_no_formula_and_reads_back(text: str) -> None:
+    cell = quoted(text)
+    assert unquoted(cell) == text
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+@given(st.text())
+def test_notes_are_kept_in_one_form(text: str) -> None:
+    kept = plain_notes(text)
+    assert plain_notes(kept) == kept
+    assert "\r" not in kept
+    kept.encode()
+
+
+def test_an_export_names_no_model_and_holds_all_a_reviewer_needs(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    out = rows(file)
+    labels = {row["id"]: row for row in rows(sampled / "question_bank.jsonl")}
+    assert [row["id"] for row in out] == [step.id for step in choices(sampled)]
+    for row in out:
+        assert row["messages"] == labels[row["id"]]["messages"]
+        assert row["target_tier"] == labels[row["id"]]["target_tier"]
+        assert (row["below"] is None) == (row["target_tier_id"] == 0)
+        assert len(row["lower"]) == (0 if row["below"] is None else 3)
+        assert set(row) >= {"prefix", "reviewer", "verdict", "notes", "response"}
+    models = {model for row in rows(sampled / "evidence.jsonl") for model in [row["lock"]["model"]]}
+    assert models
+    for row in out:
+        reasons = " ".join(answer["reason"] for answer in row["lower"])
+        assert not any(model in reasons for model in models)
+
+
+def test_a_spreadsheet_with_semicolons_and_a_byte_order_mark_is_read(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    table = list(csv.DictReader(io.StringIO(file.read_text(), newline="")))
+    for row in table:
+        row["verdict"], row["notes"] = "Tight ", "a;b\nc"
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, list(table[0]), delimiter=";")
+    writer.writeheader()
+    writer.writerows(table)
+    file.write_text("\ufeff" + out.getvalue(), newline="")
+    assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
+    assert set(said(sampled).values()) == {("tight", "a;b\nc")}
+    assert len(said(sampled)) == len(choices(sampled))
+
+
+Change = Callable[[list[dict[str, Any]]], None]
+
+
+def changed(**fields: Any) -> Change:
+    return lambda records: records[1].update(fields)
+
+
+def every(records: list[dict[str, Any]], **fields: Any) -> None:
+    for record in records:
+        record.update(fields)
+
+
+WRONG: dict[str, tuple[Change, list[str]]] = {
+    "an unknown id": (changed(id="planted/nowhere/1"), [":2: id: 'planted/nowhere/1' is not in the sample"]),
+    "no id": (changed(id=None), [":2: id: must be the id"]),
+    "an invalid verdict": (changed(verdict="loose"), [":2: verdict: 'loose' is no verdict; known are tight,"]),
+    "a verdict that is no text": (changed(verdict=["tight"]), [":2: verdict:"]),
+    "a stale prefix": (changed(prefix="0f" * 32), [":2: prefix: a stale prefix"]),
+    "no prefix": (changed(prefix=None), [":2: prefix: a stale prefix: the file's digest is none"]),
+    "a duplicate": (lambda records: records.append(dict(records[0])), [":3: id: a duplicate:", "at line 1 already"]),
+    "a name that can not stand": (changed(reviewer="a\x1b[0m"), [":2: reviewer:"]),
+    "notes that are no text": (changed(notes=7), [":2: notes: not text"]),
+    "several": (
+        lambda records: every(records, verdict="x"),
+        [":1: verdict:", ":2: verdict:", "2 problems: nothing of"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_is_taken_of_a_file_with(name: str, sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    change, words = WRONG[name]
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    records = [{**row, "notes": "new"} for row in rows(file)[:2]]
+    change(records)
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    before = said(sampled)
+    result = stepdown("audit", "import", str(sampled), str(file))
+    assert result.code == 2
+    for word in words:
+        assert word in result.err, result.err
+    assert said(sampled) == before
+
+
+def test_lines_that_are_no_records_are_named_one_by_one(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"id": 1\n\n[]\n{"id": "x"}\n' + "[" * 100_000 + "\n")
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann")
+    assert result.code == 2
+    for word in (":1: not JSON", ":3: not an object", ":4: id: 'x' is not", ":5: not JSON", "4 problems"):
+        assert word in result.err
+
+
+def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sampled: Path, tmp_path: Path) -> None:
+    assert stepdown("audit", "sample", str(sampled), "--reviewers", "ann,bob", "--overlap", "0").code == 0
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file), "--reviewer", "ann").code == 0
+    records = rows(file)
+    lowest = next(row for row in records if row["below"] is None)
+    other = next(row for row in records if row["below"] is not None)
+    lowest["verdict"], other["verdict"], other["reviewer"] = "further-downgradeable", "tight", "bob"
+    file.write_text("".join(json.dumps(record) + "\n" for record in (lowest, other)))
+    result = stepdown("audit", "import", str(sampled), str(file))
+    assert (result.code, said(sampled)) == (2, {})
+    assert "it cannot go lower" in result.err
+    assert "is not in the queue of 'bob'" in result.err
+
+
+def test_answers_without_a_name_need_one(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    records = [{**row, "verdict": "tight"} for row in rows(file)]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    refused = stepdown("audit", "import", str(sampled), str(file))
+    assert (refused.code, "name the reviewer with --reviewer" in refused.err) == (2, True)
+    assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
+    assert {who for who, _ in said(sampled)} == {"ann"}
+
+
+def test_what_label_studio_and_argilla_add_of_their_own_is_understood(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "ls.json"
+    form = ("--format", "label-studio")
+    assert stepdown("audit", "export", str(sampled), "-o", str(file), *form).code == 0
+    tasks = json.loads(file.read_text())
+    choice = {"from_name": "verdict", "to_name": "prefix", "type": "choices", "value": {"choices": ["uncertain"]}}
+    tasks[0] |= {"id": 17, "annotations": [{"id": 3, "completed_by": {"email": "a@b.c"}, "result": [choice]}]}
+    tasks[1]["annotations"] = [{"was_cancelled": True, "completed_by": 2, "result": []}]
+    tasks[2]["annotations"] = [{"completed_by": 2, "result": [choice]}, {"completed_by": 2, "result": [choice]}]
+    file.write_text(json.dumps(tasks))
+    twice = stepdown("audit", "import", str(sampled), str(file), *form)
+    assert (twice.code, "item 3: id: a duplicate" in twice.err) == (2, True)
+    tasks[2]["annotations"].pop()
+    file.write_text(json.dumps(tasks))
+    assert stepdown("audit", "import", str(sampled), str(file), *form).code == 0
+    ids = [step.id for step in choices(sampled)]
+    assert said(sampled) == {("a@b.c", ids[0]): ("uncertain", ""), ("2", ids[2]): ("uncertain", "")}
+    file = tmp_path / "ar.json"
+    assert (
+        stepdown("audit", "export", str(sampled), "-o", str(file), "--format", "argilla", "--reviewer", "eve").code == 0
+    )
+    records = json.loads(file.read_text())
+    for record, status in zip(records, ("submitted", "draft", "discarded"), strict=False):
+        record["responses"] = {"verdict": [{"value": "tight", "user_id": "u", "status": status}]}
+    file.write_text(json.dumps(records))
+    assert stepdown("audit", "import", str(sampled), str(file), "--format", "argilla").code == 0
+    assert [step for who, step in said(sampled) if who == "eve"] == [ids[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("q.csv", "id,verdict\n", "no column 'reviewer'"),
+        ("q.csv", "", "no column 'id'"),
+        ("q.csv", "id,reviewer,verdict,notes,prefix\nx\n", "the row has 1 cells"),
+        ("ls.json", "{}", "not a JSON array"),
+        ("ls.json", "[1, {}]", "item 1: no task with"),
+        ("ls.json", '[{"data": {}, "annotations": [{"result": [{}]}]}]', "not as Label Studio writes one"),
+        ("ar.json", '[{"id": 1}]', "not a record with"),
+        ("ar.json", "nonsense", "not JSON"),
+        ("q.txt", "", "which format?"),
+    ],
+)
+def test_a_file_of_another_shape_is_told_in_a_line(
+    sampled: Path, tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    form = {"ls.json": ["--format", "label-studio"], "ar.json": ["--format", "argilla"]}.get(name, [])
+    result = stepdown("audit", "import", str(sampled), str(file), *form)
+    assert (result.code, words in result.err) == (2, True), result.err
+    assert result.err.count(words) == 1
+
+
+def test_a_file_that_is_not_there_and_a_place_that_can_not_be_written(sampled: Path, tmp_path: Path) -> None:
+    missing = stepdown("audit", "import", str(sampled), str(tmp_path / "none.csv"))
+    assert (missing.code, "none.csv" in missing.err) == (2, True)
+    refused = stepdown("audit", "export", str(sampled), "-o", str(tmp_path / "no" / "q.csv"))
+    assert (refused.code, "can not be written" in refused.err) == (2, True)
+
+
+def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:
+    file, step = tmp_path / "guesses.jsonl", choices(sampled)[0]
+    good = {"id": step.id, "verdict": "tight", "notes": "sure"}
+    wrong = [{**good, "id": "x"}, {**good, "verdict": "loose"}, good, {"id": step.id}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in [good, *wrong]))
+    refused = stepdown("audit", "prelabel", str(sampled), str(file))
+    assert refused.code == 2
+    for words in (":2: id: 'x' is not in the sample", ":3: verdict:", ":4: id: a duplicate", ":5: verdict:"):
+        assert words in refused.err
+    file.write_text(json.dumps(good) + "\n")
+    assert stepdown("audit", "prelabel", str(sampled), str(file)).code == 0
+    with AuditStore(sampled) as store:
+        assert store.prelabel("ann", step.id) is None
+    review(sampled, "ann", tight)
+    with AuditStore(sampled) as store:
+        found = store.prelabel("ann", step.id)
+    assert found is not None
+    assert (found.verdict, found.notes) == (AuditVerdict.TIGHT, "sure")

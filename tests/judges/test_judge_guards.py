@@ -1,0 +1,141 @@
+"""Guards: what is in no source is found however it is written, and what is there in other words is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judges.case import Case, Piece, Turn
+from judges.guards import items_of
+
+
+def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, str]]:
+    case = Case(kind="rag", turns=(Turn(speaker="user", text=query),), evidence=(Piece(text=evidence),), answer=answer)
+    return [(item.kind, item.text) for item in items_of(case)]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer"),
+    [
+        ("50% of members agreed", "Half of the members agreed."),
+        ("half of them", "It was 50 percent, or 50 per cent."),
+        ("on 2024-05-03", "It took place on May 3rd."),
+        ("on 3 May 1999", "On May 3, 1999, that is 03/05/1999 or 1999/05/03."),
+        ("May 3rd and, elsewhere, 2024", "On the third of May, 2024."),
+        ("1,000 seats", "It has 1000 seats, a thousand."),
+        ("1.000 Euro", "It costs 1000 euros."),
+        ("There are 12 eggs", "Twelve eggs, a dozen."),
+        ("Two-thirds voted", "2 out of 3 voted."),
+        ("3 out of 4", "75% or three quarters"),
+        ("one in five", "20%, 1 in 5, a fifth"),
+        ("$5 million", "5,000,000 dollars, $5m, five million USD"),
+        ("at 15:30", "at 3:30 pm or 3.30 p.m."),
+        ("open at noon", "It opens at 12 pm."),
+        ("the World Health Organization", "The WHO says so."),
+        ("NASA", "the National Aeronautics and Space Administration"),
+        ("in Canada", "Most Canadian people do."),
+        ("in nineteen eighty-four", "That was in 1984."),
+        ("2,987,654 people", "About 3 million people live there."),
+        ("both options", "Of the two options, one is better."),
+        ("3½ miles", "It is 3.5 miles, three and a half."),
+        ("7-2", "It passed 7 to 2, by seven votes to two."),
+        ("lasts 90 minutes", "It lasts 90 min."),
+        ("the Kyiv–Lviv line, opened 1,861", "The “Kyiv-Lviv” line of 1861."),
+        ("Ａｒｎｅ is ４２", "Arne is 42."),
+        ("nothing", "1. One of them is fine [2].\n2. The first thing: see [1]."),
+        ("won five prizes in 2020", "It won 5 in 2020."),
+        ("Ada Lovelace's notes", "However, ADA LOVELACE wrote notes."),
+    ],
+)
+def test_other_words_for_the_same_are_no_item(evidence: str, answer: str) -> None:
+    assert found(evidence, answer) == []
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer", "item"),
+    [
+        ("50% agreed", "60% agreed", ("number", "60%")),
+        ("50% agreed", "Sixty percent agreed", ("number", "Sixty percent")),
+        ("on May 3", "on May 4th", ("date", "May 4th")),
+        ("2024-05-03", "on 2023-05-03", ("date", "2023-05-03")),
+        ("1000 seats", "1,500 seats", ("number", "1,500")),
+        ("1000 seats", "fifteen hundred seats", ("number", "fifteen hundred")),
+        ("costs 5 euros", "costs $5", ("unit", "$5")),
+        ("5 km", "5 miles", ("unit", "5 miles")),
+        ("5 million", "5 billion", ("number", "5 billion")),
+        ("Half", "a third of it", ("number", "third")),
+        ("3 out of 4", "3 out of 5", ("number", "3 out of 5")),
+        ("in 2020", "in 2021", ("number", "2021")),
+        ("at 3 pm", "at 4 pm", ("date", "4 pm")),
+        ("in June", "in July", ("date", "July")),
+        ("John Smith spoke", "Michael Smith spoke", ("name", "Michael Smith")),
+        ("the WHO", "said UNESCO", ("name", "UNESCO")),
+        ("2,987,654 people", "About 4 million people", ("number", "4 million")),
+    ],
+)
+def test_what_no_source_has_is_an_item(evidence: str, answer: str, item: tuple[str, str]) -> None:
+    assert item in found(evidence, answer)
+
+
+def test_the_user_s_own_words_are_a_source_and_references_are_none() -> None:
+    assert found("nothing", "With 17 guests you are 17.", query="We are 17 guests.") == []
+    case = Case(
+        kind="rag",
+        turns=(Turn(speaker="user", text="?"),),
+        evidence=(Piece(text="nothing"),),
+        references=("It is 17.",),
+        answer="It is 17.",
+    )
+    assert [item.text for item in items_of(case)] == ["17"]
+
+
+def test_an_item_is_listed_once_with_its_sentence() -> None:
+    case = Case(
+        kind="rag",
+        turns=(Turn(speaker="user", text="?"),),
+        evidence=(Piece(text="nothing"),),
+        answer="It is 17. Yes, 17 it is.",
+    )
+    (item,) = items_of(case)
+    assert (item.kind, item.text, item.context) == ("number", "17", "It is 17.")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**9))
+def test_a_whole_number_is_the_same_in_every_notation(number: int) -> None:
+    forms = [str(number), f"{number:,}", f"{number:,}".replace(",", "\u202f")]
+    for one in forms:
+        for other in forms:
+            assert found(f"there were {one} of them", f"There were {other}.") == []
+    assert found(f"there were {number} of them", f"There were {number + 1:,}.") != []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dates())
+def test_a_date_is_the_same_in_every_notation(day: object) -> None:
+    import datetime
+
+    assert isinstance(day, datetime.date)
+    iso, words = day.isoformat(), f"{day:%B} {day.day}, {day.year:04d}"
+    forms = [iso, words, f"{day.day} {day:%B} {day.year:04d}", f"{day.day}/{day.month}/{day.year:04d}"]
+    for one in forms:
+        for other in forms:
+            assert found(f"it was on {one} there", f"It was on {other}.") == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=300), st.text(min_size=1, max_size=300))
+def test_any_text_is_read_without_a_crash_and_its_own_copy_is_a_source(evidence: str, answer: str) -> None:
+    found(evidence or "x", answer)
+    assert [item for item in found(answer, answer) if item[0] != "name"] == []
+
+
+RUNS = "1,|1,111|A |one |one hundred and |1 in |1/|May |9|1 000 |$|[1]|A of the |½|3 and a half |'|A'|!) |12 May |#|\n"
+
+
+@pytest.mark.parametrize("piece", RUNS.split("|"))
+def test_long_hostile_text_is_read_in_one_go(piece: str) -> None:
+    """A pattern that looks back over all of the text at every place would take hours at this length."""
+    text = piece * (20_000 // len(piece))
+    assert [kind for kind, _ in found("x", text)].count("unit") == 0

@@ -1,0 +1,131 @@
+"""Gate 4: a run whose steps were sampled is published only when every verdict is settled, as the reviewers left it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from releases.layout import read_manifest, rows
+from tests import workshop
+from tests.audit.reviewing import choices, only, review, tight
+from tests.conftest import Result, Shop, stepdown
+from tests.provider import Provider
+from tests.releases.test_planted_defects import copied
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the workshop, every step of it sampled."""
+    made = Shop(tmp_path_factory.mktemp("audited"))
+    with Provider(workshop.ABILITIES) as provider:
+        settings = workshop.config(provider.url, [[0, 1, 2], [1], [0, 0]], protocol={"audit": {"rate": 1.0}})
+        assert made.build(settings).code == 0
+    return made.run
+
+
+@pytest.fixture
+def run(built: Path, tmp_path: Path) -> Path:
+    """A copy of it with its sample drawn."""
+    run = copied(built, tmp_path / "run")
+    assert stepdown("audit", "sample", str(run)).code == 0
+    return run
+
+
+def publish(run: Path, *options: str) -> Result:
+    return stepdown("publish", str(run), "--out", str(run.parent / "release"), *options)
+
+
+def apply(run: Path) -> None:
+    assert stepdown("audit", "apply", str(run)).code == 0
+
+
+def test_a_sample_that_nobody_reviewed_is_refused(built: Path, run: Path) -> None:
+    for folder in (built, run):
+        done = publish(folder)
+        assert done.code == 2
+        assert "audit: 6 steps were sampled for the audit and no revision stands" in done.out
+
+
+def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
+    review(run, "ann", lambda step: "tight" if step.instance_id == "job-0" else None)
+    apply(run)
+    done = publish(run)
+    assert done.code == 2
+    assert "audit.unsettled: 3 audit verdicts are not settled" in done.out
+    assert "revisions/1/manifest.json" in done.out
+
+
+def test_reviewers_verdicts_are_published_and_counted(run: Path) -> None:
+    lowered = next(step for step in choices(run) if step.tier == "mid")
+    review(run, "ann", only("further-downgradeable", lowered))
+    apply(run)
+    done = publish(run)
+    assert done.code == 0, done.out
+    release = run.parent / "release"
+    assert stepdown("verify", str(release)).code == 0
+    tiers = {row.id: row.target_tier for row in rows(release)}
+    assert tiers[lowered.id] == "low"
+    audit = read_manifest(release).runs[0].audit
+    assert audit is not None
+    assert (audit["sampled"], audit["settled"], audit["lowered"]) == (6, 6, 1)
+    assert "6 of 6 sampled steps settled by 1 reviewer; 5 tight, 1 lowered" in (release / "README.md").read_text()
+
+
+def test_an_uncertain_step_holds_its_instance_back_and_the_release_counts_it(run: Path) -> None:
+    review(run, "ann", only("uncertain", "workshop/job-2/1"))
+    apply(run)
+    done = publish(run)
+    assert done.code == 0, done.out
+    release = run.parent / "release"
+    assert {row.instance_id for row in rows(release)} == {"job-0", "job-1"}
+    manifest = read_manifest(release)
+    assert manifest.left_out == {"*": {"audit: uncertain": 1}}
+    assert stepdown("verify", str(release)).code == 0
+
+
+def test_a_revision_taken_back_is_no_audit(run: Path) -> None:
+    review(run, "ann", tight)
+    apply(run)
+    assert stepdown("audit", "undo", str(run)).code == 0
+    assert publish(run).code == 2
+
+
+def test_a_label_lowered_by_more_than_one_tier_is_refused(run: Path) -> None:
+    high = next(step for step in choices(run) if step.tier == "high")
+    review(run, "ann", only("further-downgradeable", high))
+    apply(run)
+    folder = run / "revisions" / "1"
+    bank = folder / "question_bank.jsonl"
+    changed = [json.loads(line) for line in bank.read_text().splitlines()]
+    for row in changed:
+        if row["id"] == high.id:
+            row.update(target_tier="low", target_tier_id=0)
+    bank.write_text("".join(json.dumps(row) + "\n" for row in changed))
+    done = publish(run)
+    assert done.code == 2
+    assert "basis: a reviewer lowers a label by one tier, not high to low" in done.out
+
+
+def test_a_sample_that_has_grown_since_is_refused(built: Path, tmp_path: Path) -> None:
+    run = copied(built, tmp_path / "run")
+    assert stepdown("audit", "sample", str(run), "--rate", "0.4").code == 0
+    review(run, "ann", tight)
+    apply(run)
+    first = len(choices(run))
+    assert stepdown("audit", "sample", str(run), "--rate", "1").code == 0
+    done = publish(run)
+    assert done.code == 2
+    assert f"audit.sampled: 6 steps are sampled, and the revision that stands has {first}" in done.out
+    assert 0 < first < 6
+
+
+def test_a_revision_that_was_changed_by_hand_is_refused(run: Path) -> None:
+    review(run, "ann", only("uncertain", "workshop/job-2/1"))
+    apply(run)
+    manifest = run / "revisions" / "1" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"unsettled": 0', '"unsettled":  0'))
+    done = publish(run)
+    assert done.code == 2
+    assert "is not the one that was applied" in done.err
