@@ -35,6 +35,7 @@ BUILT_IN = {
     "planted": "harnesses.planted:Planted",
     "qa": "harnesses.qa:QA",
     "qmsum": "harnesses.qmsum:QMSum",
+    "swebench": "harnesses.swebench.harness:SWEBench",
 }
 """The workloads that come with stepdown; others are named `module:Class`."""
 

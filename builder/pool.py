@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from builder.actions import ADAPTER_VERSION
+from builder.actions import ADAPTER_VERSION, Actions
 from builder.records import Usage, digest
 from builder.validation import JsonObject, Strict
 
@@ -85,8 +85,9 @@ class Model(Strict):
     `workload/NAME` for a pseudo-model of the harness."""
     revision: str | None = None
     """A dated snapshot or revision, where the provider has them."""
-    actions: Literal["tools", "json_schema"] = "tools"
-    """How it is given tools: natively, or as a JSON schema that its answer must follow."""
+    actions: Actions = "tools"
+    """How it is given tools: natively, as a JSON schema that its answer must follow, or as text, of which one fenced
+    block is its action."""
     parameters: JsonObject = Field(default_factory=dict)
     """Generation parameters (`temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort`, ...)."""
     price: Price = Price()

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
 from builder.cache import Question
 from builder.calls import Calls, NoAnswer
-from builder.errors import StepdownError, Technical
+from builder.errors import Lost, StepdownError, Technical
 from builder.pool import Pool
 from builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Stop, Trajectory, Trial, Verdict
 from harnesses.base import Checkpoint, Episode, Explains, Harness, Judged, VerifiesSeeds
 from judges.case import Case
 from judges.panel import Finding
+
+_EXECUTIONS = 5
+"""Of one trial, where its environment is lost each time. The waits between them give a daemon time to come back."""
 
 Grading = Mapping[str, Any] | None
 """What a verdict rests on, where the workload says so."""
@@ -89,9 +94,13 @@ class Replayer:
         return self._settled(execute)
 
     def _settled(self, execute: Callable[[], Outcome]) -> Outcome:
-        """The outcome of an execution: technical where the apparatus broke. What stops the run goes on upwards."""
+        """The outcome of an execution: technical where the apparatus broke. What stops the run goes on upwards.
+
+        Where an environment was lost the trial is executed again, from its checkpoint: no call is paid twice for that,
+        since what was answered is in the cache.
+        """
         try:
-            return execute()
+            return self._again_where_lost(execute)
         except Technical as error:
             self._calls.note_failed(error.attempts)
             return Outcome(Verdict.TECHNICAL, reason=error.reason)
@@ -101,6 +110,20 @@ class Replayer:
             # A harness is anybody's code and lives on hostile data: its faults must not end other instances' work.
             broken = f"the harness broke: {type(error).__name__}: {error}"
             return Outcome(Verdict.TECHNICAL, reason=" ".join(broken.split())[:300])
+
+    def _again_where_lost(self, execute: Callable[[], Outcome]) -> Outcome:
+        lost: list[str] = []
+        again = Retrying(
+            retry=retry_if_exception_type(Lost),
+            stop=stop_after_attempt(_EXECUTIONS),
+            wait=wait_exponential(max=8),
+            before_sleep=lambda state: lost.append(str(state.outcome.exception()) if state.outcome else ""),
+            reraise=True,
+        )
+        try:
+            return again(execute)
+        finally:
+            self._calls.note_failed(lost)
 
     # One trajectory, from a live step on
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
 from judges.case import Case
@@ -101,6 +101,24 @@ class KeepsFiles(Protocol):
 
         Other runs and processes that share the cache share it too. It need not be there yet.
         """
+
+
+class Need(NamedTuple):
+    """Something of the machine that a workload needs, and how it stands with it."""
+
+    part: str
+    there: bool
+    detail: str
+    needed: bool = True
+    """Whether nothing works without it."""
+
+
+@runtime_checkable
+class NeedsMachine(Protocol):
+    """A harness that needs more of a machine than Python packages: a daemon, images, disk. Only `doctor` asks."""
+
+    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
+        """What instances of `source` need here. Changes nothing and fetches no image. Raises BadInput, Technical."""
 
 
 @runtime_checkable

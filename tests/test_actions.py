@@ -267,3 +267,66 @@ def test_many_functions_are_listed_by_signature_without_their_common_preamble() 
     assert json.loads(few.splitlines()[0]) == functions[0]
     assert many.splitlines()[3].startswith('f3(a: string, b?: "x"|1, c?: any[], d?: any): Does thing 3 well')
     assert len(many) < 4000
+
+
+BASH = tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]})
+
+
+def text_prefix(*said: Response) -> Prefix:
+    prefix = Prefix.start([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "go"}], [BASH])
+    for number, response in enumerate(said, 1):
+        prefix = prefix.respond(response)
+        prefix = prefix.extend([{"role": "tool", "tool_call_id": f"call_{number}", "content": f"result {number}"}])
+    return prefix
+
+
+def test_text_models_are_told_of_tools_and_see_calls_as_blocks() -> None:
+    command = "echo \"a\"\ncat <<'X'\nb\nX"
+    request = rendered("text", text_prefix(Response("I look.", (ToolCall("bash", json.dumps({"command": command})),))))
+    assert request.tools == []
+    assert request.response_format is None
+    system, user, assistant, result = request.messages
+    assert system["content"].startswith("Be brief.")
+    assert "```mswea_bash_command\nyour command here\n```" in system["content"]
+    assert assistant["content"] == f"I look.\n\n```mswea_bash_command\n{command}\n```"
+    assert (user["content"], result) == ("go", {"role": "user", "content": "result 1"})
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: "```" not in text))
+def test_a_command_comes_back_from_its_block_as_it_was(command: str) -> None:
+    call = ToolCall("bash", json.dumps({"command": command.strip() or "x"}, ensure_ascii=False))
+    request = rendered("text", text_prefix(Response("Words.", (call,))))
+    back = parsed("text", text_prefix(), Raw(request.messages[2]["content"]))
+    assert (back.content, back.tool_calls, back.malformed) == ("Words.", (call,), False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```mswea_bash_command\nls\n```\n```mswea_bash_command\ncat x\n```",
+        "```mswea_bash_command\nls",
+        "```mswea_python_command\nnot json\n```",
+    ],
+    ids=["two", "no end", "another tool without arguments"],
+)
+def test_a_text_answer_that_is_not_one_block_is_malformed_and_kept(answer: str) -> None:
+    back = parsed("text", text_prefix(), Raw(answer))
+    assert (back.content, back.tool_calls, back.malformed) == (answer, (), True)
+
+
+@pytest.mark.parametrize("answer", ["I am done.", "```bash\nls\n```", "Write ```mswea_bash_command in a line."])
+def test_a_text_answer_without_a_block_is_words(answer: str) -> None:
+    back = parsed("text", text_prefix(), Raw(answer))
+    assert (back.content, back.tool_calls, back.malformed) == (answer, (), False)
+
+
+def test_a_text_model_gives_other_tools_their_arguments_as_json() -> None:
+    prefix = Prefix.start([{"role": "user", "content": "go"}], [tool("move", {"properties": {"x": {}, "y": {}}})])
+    back = parsed("text", prefix, Raw('```mswea_move_command\n{"x": 1, "y": 2}\n```'))
+    assert back.tool_calls == (ToolCall("move", '{"x": 1, "y": 2}'),)
+
+
+@given(hostile)
+def test_reading_a_text_answer_never_raises(answer: str) -> None:
+    back = parsed("text", text_prefix(), Raw(f"```mswea_bash_command\n{answer}\n```"))
+    assert back.content == back.content.encode().decode()

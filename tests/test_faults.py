@@ -137,3 +137,19 @@ def test_a_truncated_ledger_is_refused_and_a_new_run_on_its_cache_pays_nothing(s
     assert again.build(settings).code == 0
     assert again.files() == before
     assert one.count() == asked
+
+
+def test_a_trial_whose_environment_was_lost_is_executed_again_and_nothing_is_paid_twice(
+    shop: Shop, provider: Start
+) -> None:
+    one = provider()
+    assert shop.build(config(one.url, NEEDS, options={"lost": 2})).code == 0
+    files, undisturbed = shop.files(), healthy(shop, provider)
+    # The manifest names the options, and so the fault that was asked for.
+    assert {name: files[name] == undisturbed[name] for name in files if name != "manifest.json"} == {
+        "question_bank.jsonl": True,
+        "evidence.jsonl": True,
+        "audit_queue.jsonl": True,
+    }
+    assert one.repeated() == []
+    assert shop.read_json("spend.json")["errors_retried"] == 2

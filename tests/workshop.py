@@ -2,7 +2,7 @@
 
 Models are scripted by skill: one makes a piece iff its skill is enough, in words of its own. What labels follow is for
 the search to find. Options bring out what a real workload may have: early verdicts, checkpoints, volatile text,
-a model that makes two pieces at once.
+a model that makes two pieces at once, an environment that is lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from builder.errors import BadInput
+from builder.errors import BadInput, Lost
 from builder.records import Instance, Prefix, Response, Sample, Verdict
 from tests.provider import Answer, Fault, Request
 
@@ -43,6 +43,9 @@ class Bench:
     def advance(self, response: Response) -> bool:
         if self._shop.breaks_on and self._shop.breaks_on in response.content:
             raise RuntimeError("the workbench collapsed")
+        if self._shop.lost:
+            self._shop.lost -= 1
+            raise Lost("the workbench is gone")
         self._prefix = self._prefix.respond(response)
         made = re.match(r"made (\d+)", response.content)
         self._spoilt |= made is None
@@ -69,9 +72,15 @@ class Workshop:
     multi_step = True
 
     def __init__(
-        self, early: bool = False, checkpoints: bool = True, volatile: bool = False, breaks_on: str = ""
+        self,
+        early: bool = False,
+        checkpoints: bool = True,
+        volatile: bool = False,
+        breaks_on: str = "",
+        lost: int = 0,
     ) -> None:
         self.early, self.checkpoints, self.volatile, self.breaks_on = early, checkpoints, volatile, breaks_on
+        self.lost = lost
         self.early_verdicts = early
         self.version = f"1-{early}-{checkpoints}-{volatile}"
         self.mask = (lambda text: CLOCK.sub("clock", text)) if volatile else None

@@ -1,4 +1,4 @@
-"""How one canonical action form is put to each model and read back: native tools, or a JSON schema for the answer.
+"""How one canonical action form is put to each model and read back: native tools, a JSON schema, plain text.
 
 Pure functions over records. `rendered` makes the request, `parsed` the response; `ADAPTER_VERSION` is part of a
 model's identity, so a change of what is sent or of how it is read must change it.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from builder.actions import json_schema, tools
+from builder.actions import json_schema, text, tools
 from builder.actions.forms import Parsed, Raw, Request
 from builder.records import Prefix
 
-Actions = Literal["tools", "json_schema"]
+Actions = Literal["tools", "json_schema", "text"]
 
-ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 2}
+ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 2, "text": 1}
 """By adapter. Raised when its requests or its reading of answers change: cached answers are then not reused."""
 
 
@@ -27,6 +27,7 @@ class _Adapter(NamedTuple):
 _ADAPTERS: dict[str, _Adapter] = {
     "tools": _Adapter(tools.rendered, tools.parsed),
     "json_schema": _Adapter(json_schema.rendered, json_schema.parsed),
+    "text": _Adapter(text.rendered, text.parsed),
 }
 
 

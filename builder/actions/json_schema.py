@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from builder.actions.bounded import bounded
+from builder.actions.chat import chat, message_text
 from builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, read_json, tool_call
 from builder.actions.listing import listing
 from builder.records import Message, Prefix, Tool, ToolCall
@@ -27,18 +28,15 @@ Answer with one line of JSON: {{"function": NAME, "arguments": {{...}}}}."""
 
 
 def rendered(prefix: Prefix) -> Request:
-    """The prefix as plain chat: functions in the system message, calls and results as text.
-
-    Neighbours of one role are merged, since some chat templates insist that roles alternate.
-    """
+    """The prefix as plain chat: functions in the system message, calls and results as text."""
     reply = reply_name(prefix)
     if not prefix.tools:
-        return Request(_chat(prefix, reply, guide=""))
+        return Request(chat(prefix, "", _turns(prefix, reply)))
     functions = [tool["function"] for tool in prefix.tools]
     guide = _GUIDE.format(functions=listing(functions), reply=reply)
     schema = {"name": "response", "schema": response_schema(prefix)}
     return Request(
-        _chat(prefix, reply, guide),
+        chat(prefix, guide, _turns(prefix, reply)),
         response_format={"type": "json_schema", "json_schema": schema},
     )
 
@@ -102,18 +100,6 @@ def _arguments(tool: Tool) -> dict[str, Any]:
     return bounded({**parameters, "type": "object"})
 
 
-def _chat(prefix: Prefix, reply: str, guide: str) -> list[Message]:
-    system = [_text(message) for message in prefix.messages if message["role"] in {"system", "developer"}]
-    system += [guide] if guide else []
-    out: list[Message] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    for role, text in _turns(prefix, reply):
-        if out and out[-1]["role"] == role:
-            out[-1]["content"] += f"\n{text}"
-        else:
-            out.append({"role": role, "content": text})
-    return out
-
-
 def _turns(prefix: Prefix, reply: str) -> Iterable[tuple[str, str]]:
     """The conversation after its system messages, as this model would have had it."""
     called: dict[str, str] = {}
@@ -122,12 +108,12 @@ def _turns(prefix: Prefix, reply: str) -> Iterable[tuple[str, str]]:
             case "assistant":
                 calls = message.get("tool_calls", ())
                 called |= {call["id"]: call["function"]["name"] for call in calls}
-                yield "assistant", _answer(message, reply) if prefix.tools or calls else _text(message)
+                yield "assistant", _answer(message, reply) if prefix.tools or calls else message_text(message)
             case "tool":
                 name = called.get(message.get("tool_call_id", ""), message.get("name", ""))
-                yield "user", f"{name} returned: {_text(message)}"
+                yield "user", f"{name} returned: {message_text(message)}"
             case "user":
-                yield "user", _text(message)
+                yield "user", message_text(message)
 
 
 def _answer(message: Message, reply: str) -> str:
@@ -137,14 +123,7 @@ def _answer(message: Message, reply: str) -> str:
         f'"arguments": {call["function"]["arguments"]}}}'
         for call in message.get("tool_calls", ())
     ]
-    if _text(message) or not answers:
-        words = {"function": reply, "arguments": {"text": _text(message)}}
+    if message_text(message) or not answers:
+        words = {"function": reply, "arguments": {"text": message_text(message)}}
         answers.insert(0, json.dumps(words, ensure_ascii=False))
     return answers[0] if len(answers) == 1 else f"[{', '.join(answers)}]"
-
-
-def _text(message: Message) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content) if content is not None else ""

@@ -1,0 +1,209 @@
+"""SWE-bench as stepdown's harness contract has it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from builder.errors import Lost, Technical
+from builder.records import Instance, Prefix, Response, digest
+from builder.validation import Strict, validated
+from harnesses.base import Checkpoint, Need
+from harnesses.swebench import grading, images, mini, volatile
+from harnesses.swebench.engine import Engine, reaching
+from harnesses.swebench.instances import BENCHMARK, Task, select
+from harnesses.swebench.limits import INIT, Limits
+from harnesses.swebench.sandbox import Sandbox
+from harnesses.swebench.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
+
+VERSION = "1"
+"""Raised with every change of this package that can change a prefix, an observation or a verdict."""
+
+
+FIXED = {"PYTHONHASHSEED": "0"}
+"""Variables that commands see beside upstream's: what a set prints must be the same at every replay."""
+
+
+class Options(Strict):
+    """The harness's options."""
+
+    step_limit: int = Field(250, ge=1)
+    """Answers that an agent may give; mini-swe-agent's own limit is 250."""
+    limits: Limits = Limits()
+    """What an agent's container may take."""
+    grading_limits: Limits = Limits()
+    """What the grader's container may take."""
+    grading_seconds: float = Field(grading.TESTS_SECONDS, gt=0)
+    """What the tests of one grading may take."""
+    verify_grading: int = Field(0, ge=0)
+    """Grade a seed's patch so many times afresh, and drop the instance where gradings differ; 0: grade it once."""
+    checkpoints: bool = True
+    """Whether trials start from snapshots of the steps before them, or replay these."""
+    snapshots_mib: int = Field(20_480, ge=0)
+    """What all snapshots at once may take of Docker's disk."""
+
+
+class SWEBench:
+    """Repositories with a bug to mend, worked at by mini-swe-agent and graded by the official grader."""
+
+    name = BENCHMARK
+    multi_step = True
+    mask = staticmethod(volatile.mask)
+    early_verdicts = False
+    sandbox_class = Sandbox
+
+    def __init__(self, **options: Any) -> None:
+        """Raises BadInput for an unknown or wrong option, and where a package is missing."""
+        self._options = options_ = validated(Options, options, field="options")
+        self._config = config = mini.config()
+        parts = {
+            "options": options_.model_dump(mode="json", exclude={"checkpoints", "snapshots_mib", "verify_grading"}),
+            "grading": grading.version(options_.grading_limits, options_.grading_seconds),
+            "agent": [config.agent, config.observation_template, config.format_error_template],
+            "environment": [config.cwd, config.environment, FIXED, config.command_seconds, INIT],
+            "volatile": volatile.PATTERNS,
+        }
+        self.version = f"{VERSION}+mini-swe-agent.{mini.pinned_version()}+{digest(parts)[:12]}"
+        self._engine = Engine()
+        self._snapshots = Snapshots(self._engine, options_.snapshots_mib)
+        self._outside: dict[str, bytes] = {}
+        self._guard = threading.Lock()
+        self._folder: Path | None = None
+        self._grader: grading.Grader | None = None
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        """The tasks that `source` selects: a file or a data set, and which of its instances."""
+        return select(source)
+
+    def keep_in(self, folder: Path) -> None:
+        """Gradings, the grader's logs, and notes on what snapshots can not hold are kept there."""
+        self._folder = folder
+        with suppress(Lost):  # the first episode says so
+            self._engine.tidy()
+
+    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
+        """A Docker engine, and the images of the instances: those that are not there are pulled at their first use."""
+        names = dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None)
+        try:
+            with reaching():
+                absent = [name for name in names if not images.is_here(self._engine.client, name)]
+        except Lost as error:
+            yield Need("images", False, error.reason)
+            return
+        here = f"{len(names) - len(absent)} of {len(names)} are here"
+        more = f"; to be pulled: {', '.join(absent[:3])}{' and others' if len(absent) > 3 else ''}" if absent else ""
+        yield Need("images", not absent, here + more, needed=False)
+
+    @contextmanager
+    def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[SWEBenchEpisode]:
+        """An episode in a container of its own. Raises Technical where Docker can not give one."""
+        mini.load()
+        self._engine.tidy()
+        if at is None:
+            with self._fresh(instance) as episode:
+                yield episode
+            return
+        checkpoint: EpisodeCheckpoint = at  # type: ignore[assignment]
+        if self._snapshots.is_there(checkpoint.snapshot):
+            with self._from_snapshot(instance, checkpoint) as episode:
+                yield episode
+            return
+        with self._replayed(instance, checkpoint.responses, checkpoint.prefix) as episode:
+            yield episode
+
+    # Episodes
+
+    @contextmanager
+    def _fresh(self, instance: Instance) -> Iterator[SWEBenchEpisode]:
+        from harnesses.swebench.agent import TOOLS, StepwiseAgent
+        from harnesses.swebench.episode import SWEBenchEpisode
+
+        task = Task.of(instance)
+        images.ensure(self._engine.client, task.image)
+        sandbox = self._sandbox(task.image, task.image)
+        try:
+            if task.image not in self._outside:
+                self._outside[task.image] = sandbox.outside()
+            agent = StepwiseAgent(sandbox, self._config, self._options.step_limit)
+            prefix = Prefix.start(agent.start(task.problem_statement), TOOLS, self.mask)
+            yield SWEBenchEpisode(instance, sandbox, agent, self._shared(), prefix)
+        finally:
+            sandbox.close()
+
+    @contextmanager
+    def _from_snapshot(self, instance: Instance, at: EpisodeCheckpoint) -> Iterator[SWEBenchEpisode]:
+        from harnesses.swebench.agent import StepwiseAgent
+        from harnesses.swebench.episode import SWEBenchEpisode
+
+        sandbox = self._sandbox(at.snapshot.image, Task.of(instance).image)
+        try:
+            agent = StepwiseAgent(sandbox, self._config, self._options.step_limit)
+            agent.go_on_from(at.agent)
+            yield SWEBenchEpisode(instance, sandbox, agent, self._shared(), at.prefix, at.responses, at.snapshot)
+        finally:
+            sandbox.close()
+
+    @contextmanager
+    def _replayed(
+        self, instance: Instance, responses: tuple[Response, ...], expected: Prefix
+    ) -> Iterator[SWEBenchEpisode]:
+        with self._fresh(instance) as episode:
+            if not all(episode.advance(response) for response in responses):
+                raise Technical("replay diverged: the agent halts where it went on before")
+            if episode.prefix().canonical != expected.canonical:
+                raise Technical("replay diverged: the observations are not those of the first time")
+            yield episode
+
+    def _sandbox(self, image: str, base: str) -> Sandbox:
+        config = self._config
+        return self.sandbox_class(
+            self._engine, image, base, self._options.limits, config.cwd, {**config.environment, **FIXED}
+        )
+
+    # What episodes share
+
+    def _shared(self) -> Any:
+        from harnesses.swebench.episode import Shared
+
+        return Shared(
+            judge=self._judge(),
+            snapshots=self._snapshots,
+            checkpoints=self._options.checkpoints,
+            verify_grading=self._options.verify_grading,
+            outside=lambda image: self._outside.get(image, b""),
+            check_daemon=self._engine.check,
+            on_running=self._note_running,
+            replayed=self._replayed,
+        )
+
+    def _judge(self) -> grading.Grader:
+        with self._guard:
+            if self._grader is None:
+                options = self._options
+                self._grader = grading.Grader(
+                    self._files(), self._engine, options.grading_limits, options.grading_seconds
+                )
+            return self._grader
+
+    def _files(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="stepdown-swebench-"))
+        return self._folder
+
+    def _note_running(self, instance: Instance, step: int, processes: tuple[str, ...]) -> None:
+        note = {"instance": instance.id, "after_step": step, "processes": processes}
+        with self._guard:
+            folder = self._files()
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "running_processes.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(note) + "\n")

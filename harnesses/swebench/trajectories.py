@@ -1,0 +1,207 @@
+"""mini-swe-agent's trajectory files as seeds: what the model answered at every step, in the workload's action form.
+
+Version 1 (`mini-swe-agent-1`) has text with one command in a fenced block; version 2 (`mini-swe-agent-1.1`) has tool
+calls, the output items of the Responses API, or text. Every command becomes a call of the tool `bash`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from builder.errors import BadInput
+from builder.records import clean_text
+from builder.validation import read_text, validated
+
+SUFFIX = ".traj.json"
+TOOL = "bash"
+
+_BLOCK = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n(.*?)\n```", re.DOTALL)
+_OLD_MARKER, _MARKER = "MINI_SWE_AGENT_FINAL_OUTPUT", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""What submits a patch. Version 1 knew an older word for it as well, which version 2 does not."""
+
+
+class NotASeed(Exception):
+    """A sound trajectory that cannot become a seed, with the reason."""
+
+
+class _Loose(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Model(_Loose):
+    model_name: str = ""
+
+
+class _Config(_Loose):
+    model: _Model = _Model()
+
+
+class _Info(_Loose):
+    exit_status: str | None = None
+    config: _Config = _Config()
+
+
+class _File(_Loose):
+    trajectory_format: Literal["mini-swe-agent-1", "mini-swe-agent-1.1"]
+    messages: tuple[dict[str, Any], ...] = Field(min_length=1)
+    info: _Info
+    instance_id: str | None = Field(None, min_length=1)
+
+
+class _Function(_Loose):
+    name: str = Field(min_length=1)
+    arguments: str
+
+
+class _Call(_Loose):
+    function: _Function
+
+
+class _Part(_Loose):
+    text: str = ""
+
+
+class _Answer(_Loose):
+    """An assistant's message of a chat API."""
+
+    content: str | tuple[_Part, ...] | None = None
+    tool_calls: tuple[_Call, ...] | None = None
+
+
+class _Item(_Loose):
+    """An output item of the Responses API."""
+
+    type: str
+    name: str = ""
+    arguments: str = ""
+    content: tuple[_Part, ...] | None = None
+
+
+def trajectory_files(path: Path) -> list[Path]:
+    """The trajectory file, or all of a folder, at any depth. Raises BadInput where there is none."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInput("no such file or folder", file=path)
+    found = sorted(path.rglob(f"*{SUFFIX}"))
+    if not found:
+        raise BadInput(f"there is no file *{SUFFIX}", file=path)
+    return found
+
+
+def seed_of(path: Path, model: str | None) -> dict[str, Any]:
+    """The line of a seed file that a trajectory makes; `model` is the pool's name of the model that made it.
+
+    Raises NotASeed where it did not submit, or where a person took part; BadInput, naming file and field, where it is
+    no sound trajectory.
+    """
+    try:
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON: {error}", file=path) from None
+    if not isinstance(data, dict) or "trajectory_format" not in data:
+        raise BadInput("not a trajectory of mini-swe-agent: it has no `trajectory_format`", file=path)
+    read = validated(_File, data, file=path)
+    if read.info.exit_status != "Submitted":
+        raise NotASeed(f"it ended with {read.info.exit_status or 'nothing'}, not Submitted")
+    name = model or read.info.config.model.model_name
+    if not name:
+        raise BadInput("it does not name its model: say --model", file=path, field="info.config.model.model_name")
+    steps = list(_steps(read, path))
+    if not steps:
+        raise BadInput("no step in it was made by a model", file=path, field="messages")
+    if read.trajectory_format == "mini-swe-agent-1":
+        steps[-1] = _with_new_marker(steps[-1])
+    instance_id = read.instance_id or path.name.removesuffix(SUFFIX).removesuffix(".json")
+    return {"instance_id": instance_id, "model": name, "steps": steps}
+
+
+def _steps(read: _File, path: Path) -> Iterator[dict[str, Any]]:
+    for index, message in enumerate(read.messages):
+        place = {"file": path, "field": f"messages.{index}"}
+        extra = message.get("extra")
+        extra = extra if isinstance(extra, dict) else {}
+        if message.get("object") == "response" or message.get("role") == "assistant":
+            yield _step(message, extra, place)
+        elif extra.get("interrupt_type") == "FormatError":
+            # The answer that could not be parsed is not among the messages, but beside the complaint about it.
+            yield _step(_rejected(extra, place), {}, place)
+        elif extra.get("interrupt_type") or extra.get("actions"):
+            raise NotASeed("a person took part in it")
+
+
+def _rejected(extra: Mapping[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+    response = extra.get("response")
+    if isinstance(response, dict) and isinstance(response.get("output"), list):
+        return response
+    try:
+        message = response["choices"][0]["message"]  # type: ignore[index]
+        if isinstance(message, dict):
+            return message
+    except (TypeError, KeyError, IndexError):
+        pass
+    if isinstance(extra.get("model_response"), str):
+        return {"content": extra["model_response"]}
+    raise BadInput("the answer that was rejected here is not in the file", **place)
+
+
+def _step(message: Mapping[str, Any], extra: Mapping[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(message.get("output"), list):
+        return _from_items(validated(tuple[_Item, ...], message["output"], **_within(place, "output")))
+    answer = validated(_Answer, dict(message), **place)
+    content = answer.content or ""
+    text = content if isinstance(content, str) else "\n".join(part.text for part in content)
+    if answer.tool_calls:
+        return _made(text, [(call.function.name, call.function.arguments) for call in answer.tool_calls], place)
+    return _from_text(text, extra, place)
+
+
+def _from_items(items: tuple[_Item, ...]) -> dict[str, Any]:
+    parts = [part.text for item in items if item.type == "message" for part in item.content or ()]
+    calls = [(item.name, item.arguments) for item in items if item.type == "function_call"]
+    return _made("\n".join(parts), calls, {})
+
+
+def _from_text(text: str, extra: Mapping[str, Any], place: dict[str, Any]) -> dict[str, Any]:
+    """A text with exactly one fenced command makes a call; any other one made none then either."""
+    blocks = list(_BLOCK.finditer(text))
+    actions = extra.get("actions")
+    if len(blocks) != 1:
+        if actions:
+            raise BadInput("its text does not hold the one command that was executed", **place)
+        return _made(text, [], place)
+    [block] = blocks
+    around = f"{text[: block.start()].rstrip()}\n{text[block.end() :].lstrip()}".strip()
+    return _made(around, [(TOOL, json.dumps({"command": block[1].strip()}, ensure_ascii=False))], place)
+
+
+def _made(text: str, calls: list[tuple[str, str]], place: dict[str, Any]) -> dict[str, Any]:
+    """A step as seed files have it. A call whose arguments are no JSON object was rejected: it stays as text."""
+    made = []
+    for name, arguments in calls:
+        try:
+            parsed = json.loads(arguments)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, dict) or not name:
+            return {"content": clean_text("\n".join([text, *(part for _, part in calls)]).strip())}
+        made.append({"name": name, "arguments": arguments})
+    step: dict[str, Any] = {"content": clean_text(text)}
+    return {**step, "tool_calls": made} if made else step
+
+
+def _with_new_marker(step: dict[str, Any]) -> dict[str, Any]:
+    calls = [
+        {**call, "arguments": call["arguments"].replace(_OLD_MARKER, _MARKER)} for call in step.get("tool_calls", ())
+    ]
+    return {**step, "tool_calls": calls} if calls else step
+
+
+def _within(place: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**place, "field": f"{place['field']}.{name}"}

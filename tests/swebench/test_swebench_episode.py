@@ -1,0 +1,407 @@
+"""An episode is mini-swe-agent's own, one answer at a time, and goes on from a checkpoint as from a full replay."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builder.errors import BadInput
+from builder.records import Instance, Response, Stop, ToolCall, Verdict
+from harnesses.swebench import harness as harness_module
+from harnesses.swebench import mini, snapshots
+from harnesses.swebench.grading import Grading
+from harnesses.swebench.harness import SWEBench
+from harnesses.swebench.labels import OWNER, owner
+from harnesses.swebench.volatile import mask
+from tests.swebench import repository
+from tests.swebench.conftest import read
+
+docker_mark = pytest.mark.docker
+
+
+@dataclass
+class Accepting:
+    """A grader that takes whatever is not empty, and remembers it."""
+
+    graded: list[bytes] = field(default_factory=list)
+
+    def grade(self, instance: Instance, patch: bytes) -> Grading:
+        self.graded.append(patch)
+        verdict = Verdict.PASS if patch.strip() else Verdict.FAIL
+        return Grading(verdict=verdict, patch=hashlib.sha256(patch).hexdigest())
+
+    def verify(self, instance: Instance, patch: bytes, times: int = 0) -> Grading:
+        return self.grade(instance, patch)
+
+
+class Ungraded(SWEBench):
+    """The harness with a grader that takes anything: what is tested is the episode."""
+
+    def __init__(self, deepest: int = snapshots.DEEPEST, **options: Any) -> None:
+        super().__init__(**options)
+        self.judge = Accepting()
+        self._snapshots = snapshots.Snapshots(self._engine, self._options.snapshots_mib, deepest)
+
+    def _judge(self) -> Any:
+        return self.judge
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[Ungraded]:
+    one = Ungraded(step_limit=40)
+    one.keep_in(tmp_path / "kept")
+    yield one
+    gc.collect()
+
+
+@pytest.fixture
+def instance(tmp_path: Path, image: str) -> Instance:
+    return read(tmp_path, repository.instance(image))[0]
+
+
+def bash(*commands: str, words: str = "I go on.") -> Response:
+    return Response(words, tuple(ToolCall("bash", json.dumps({"command": each})) for each in commands))
+
+
+SUBMIT = bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt")
+
+
+# The agent
+
+
+@docker_mark
+def test_it_begins_with_upstreams_prompts_and_its_one_tool(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        prefix = episode.prefix()
+    system, user = prefix.messages
+    assert system["content"] == mini.config().agent["system_template"].rstrip("\n")
+    assert repository.PROBLEM in user["content"]
+    assert "{{" not in user["content"]
+    assert [tool["function"]["name"] for tool in prefix.tools] == ["bash"]
+
+
+@docker_mark
+def test_every_call_is_answered_in_upstreams_words(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        assert episode.advance(bash("echo one", "echo two >&2; exit 3"))
+        answered, one, two = episode.prefix().messages[2:]
+    assert [call["id"] for call in answered["tool_calls"]] == ["call_1", "call_2"]
+    assert (one["role"], one["tool_call_id"], one["content"]) == (
+        "tool",
+        "call_1",
+        "<returncode>0</returncode>\n<output>\none\n</output>",
+    )
+    assert two["content"].startswith("<returncode>3</returncode>")
+
+
+@docker_mark
+def test_nothing_of_docker_shows_in_what_a_model_sees(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        for command in ("echo hi; sleep 0", "nonsense", "kill -9 -1", "hostname", "cd /nowhere"):
+            episode.advance(bash(command))
+        seen = json.dumps(episode.prefix().messages[2:]).lower()
+    for word in ("docker", "container", "oci", "runc", "stepdown"):
+        assert word not in seen
+
+
+@docker_mark
+@pytest.mark.parametrize(
+    "response",
+    [
+        Response("I think, and do nothing."),
+        Response("bash({not json", malformed=True),
+        Response("", (ToolCall("python", '{"command": "x"}'),)),
+        Response("", (ToolCall("bash", '{"cmd": "x"}'),)),
+        Response("both", (*bash("touch executed").tool_calls, ToolCall("bash", "{}"))),
+        bash(*(40 * ["touch executed"])),
+    ],
+    ids=["words", "malformed", "unknown tool", "no command", "one bad of two", "too many"],
+)
+def test_an_answer_without_an_action_runs_nothing_and_is_told_so(
+    harness: Ungraded, instance: Instance, response: Response
+) -> None:
+    with harness.open(instance) as episode:
+        assert episode.advance(response)
+        said, told = episode.prefix().messages[2:]
+        assert episode.advance(bash("ls"))
+        listed = episode.prefix().messages[-1]["content"]
+    assert said["role"] == "assistant"
+    assert "tool_calls" not in said
+    assert told["role"] == "user"
+    assert told["content"].startswith("Tool call error:")
+    assert "executed" not in listed
+
+
+@docker_mark
+def test_an_answer_that_was_cut_off_is_told_so(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        episode.advance(Response("I was just about to", stop=Stop.LENGTH))
+        assert "reached the output token limit" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+def test_three_answers_without_an_action_end_it_incomplete(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        assert [episode.advance(Response("Hm.")) for _ in range(3)] == [True, True, False]
+        assert episode.doomed() is None
+        assert episode.verdict()[0] is Verdict.INCOMPLETE
+        assert episode.grading() is None
+
+
+@docker_mark
+def test_running_out_of_steps_is_incomplete(tmp_path: Path, instance: Instance) -> None:
+    with Ungraded(step_limit=2).open(instance) as episode:
+        assert episode.advance(bash("true"))
+        assert not episode.advance(bash("true"))
+        assert episode.verdict() == (Verdict.INCOMPLETE, "the agent ran out of steps")
+
+
+@docker_mark
+def test_a_patch_is_submitted_byte_by_byte(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        assert episode.advance(bash(r"printf -- '--- a/x\r\n+++ b/x\r\n\xff\xfe caf\xe9\n' > patch.txt; cat patch.txt"))
+        assert "\ufffd" in episode.prefix().messages[-1]["content"]
+        assert not episode.advance(SUBMIT)
+        assert episode.verdict() == (Verdict.PASS, "")
+        assert episode.grading() == {"patch": hashlib.sha256(harness.judge.graded[0]).hexdigest()}
+    assert harness.judge.graded == [b"--- a/x\r\n+++ b/x\r\n\xff\xfe caf\xe9\n"]
+
+
+@docker_mark
+def test_a_large_patch_is_submitted_whole_and_an_empty_one_fails(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        episode.advance(bash("seq 400000 > patch.txt"))
+        episode.advance(SUBMIT)
+        assert episode.verdict()[0] is Verdict.PASS
+    assert harness.judge.graded == ["".join(f"{n}\n" for n in range(1, 400_001)).encode()]
+    with harness.open(instance) as episode:
+        episode.advance(bash("touch patch.txt"))
+        assert not episode.advance(SUBMIT)
+        assert episode.verdict()[0] is Verdict.FAIL
+
+
+@docker_mark
+def test_a_failing_submission_is_none(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        assert episode.advance(SUBMIT)
+        assert "No such file" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+def test_a_broken_environment_is_certain_to_fail(harness: Ungraded, instance: Instance) -> None:
+    with harness.open(instance) as episode:
+        assert episode.advance(bash("rm -rf /testbed"))
+        assert episode.doomed() is None
+        assert not episode.advance(bash("ls"))
+        doomed = episode.doomed()
+        assert doomed is not None
+        assert doomed[0] is Verdict.FAIL
+        assert "broke its environment" in doomed[1]
+
+
+# Checkpoints
+
+COMMANDS = (
+    "echo {n} >> notes.txt",
+    "cat notes.txt; ls -la",
+    "sed -i 's/merged/joined{n}/' spans.py",
+    "git diff --stat; git status --short",
+    "rm -f notes.txt; mkdir -p deep/er && ln -sf ../spans.py deep/link && chmod 700 deep",
+    "mv deep moved; stat -c '%A %h %s %n' moved/* spans.py",
+    "git stash -q; git stash pop 2>&1 | tail -1",
+    "python3 -c 'import spans; print(spans.length([({n}, 9)]))' 2>&1 | tail -1; env | sort",
+    "git add -A && git -c user.name=a -c user.email=a@b commit -qm {n} && git log --format=%s | head -3",
+    "no-such-command",
+    "python3 -c 'print({str(x) for x in range(9)})'; date; mktemp -u",
+)
+turns = st.one_of(
+    st.tuples(st.sampled_from(COMMANDS), st.integers(1, 9)).map(
+        lambda pair: bash(pair[0].replace("{n}", str(pair[1])))
+    ),
+    st.just(Response("I only think.")),
+)
+
+
+@docker_mark
+@given(st.lists(turns, min_size=2, max_size=6), st.data())
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_from_a_checkpoint_and_from_a_full_replay_it_goes_on_alike(
+    harness: Ungraded, instance: Instance, script: list[Response], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(1, len(script) - 1))
+    with harness.open(instance) as whole:
+        going = [whole.advance(response) for response in script[:at]]
+        if not all(going):
+            return
+        checkpoint = whole.checkpoint()
+        assert checkpoint is not None
+        rest = []
+        for response in script[at:]:
+            rest.append((whole.advance(response), whole.doomed(), whole.prefix().canonical))
+            if not rest[-1][0]:
+                break
+    # Used twice: the first use must not change it.
+    for _ in range(2):
+        with harness.open(instance, checkpoint) as resumed:
+            again = []
+            for response in script[at:]:
+                again.append((resumed.advance(response), resumed.doomed(), resumed.prefix().canonical))
+                if not again[-1][0]:
+                    break
+        assert again == rest
+
+
+def snapshots_of(docker: Any) -> int:
+    return len(docker.api.images(filters={"label": f"{OWNER}={owner()}"}))
+
+
+@docker_mark
+def test_a_snapshot_goes_when_nobody_holds_its_checkpoint_any_more(
+    harness: Ungraded, instance: Instance, docker: Any
+) -> None:
+    before = snapshots_of(docker)
+    with harness.open(instance) as episode:
+        episode.advance(bash("echo 1 > one"))
+        first = episode.checkpoint()
+    with harness.open(instance, first) as episode:
+        episode.advance(bash("echo 2 > two"))
+        second = episode.checkpoint()
+        assert snapshots_of(docker) == before + 2
+        del first, episode
+    gc.collect()
+    assert snapshots_of(docker) == before + 1
+    # The later one stands on the layers of the one that is gone.
+    with harness.open(instance, second) as episode:
+        episode.advance(bash("cat one two"))
+        assert "1\n2" in episode.prefix().messages[-1]["content"]
+    del second, episode
+    gc.collect()
+    assert snapshots_of(docker) == before
+    assert harness._snapshots.held == 0
+
+
+@docker_mark
+def test_where_a_snapshot_was_pruned_the_steps_are_played_again(
+    harness: Ungraded, instance: Instance, docker: Any
+) -> None:
+    with harness.open(instance) as episode:
+        episode.advance(bash("echo 1 > one"))
+        checkpoint = episode.checkpoint()
+    assert checkpoint is not None
+    docker.api.remove_image(checkpoint.snapshot.image, force=True)
+    with harness.open(instance, checkpoint) as episode:
+        assert episode.prefix().canonical == checkpoint.prefix.canonical
+        episode.advance(bash("cat one"))
+        assert "1\n" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance) -> None:
+    harness = Ungraded(deepest=4)
+    checkpoint, depths = None, []
+    for number in range(4):
+        with harness.open(instance, checkpoint) as episode:
+            episode.advance(bash(f"echo {number} >> all"))
+            checkpoint = episode.checkpoint()
+        assert checkpoint is not None
+        depths.append(checkpoint.snapshot.layers)
+    assert max(depths) == 4
+    with harness.open(instance, checkpoint) as episode:
+        episode.advance(bash("cat all"))
+        assert "0\n1\n2\n3\n" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+@pytest.mark.parametrize("command", ["sleep 600 &", "echo x > /dev/shm/x", "echo '127.0.0.1 x' >> /etc/hosts"])
+def test_what_a_snapshot_would_lose_makes_none(
+    harness: Ungraded, instance: Instance, tmp_path: Path, command: str
+) -> None:
+    with harness.open(instance) as episode:
+        episode.advance(bash("true"))
+        assert episode.checkpoint() is not None
+        episode.advance(bash(command))
+        assert episode.checkpoint() is None
+    if command.startswith("sleep"):
+        (line,) = (tmp_path / "kept" / "running_processes.jsonl").read_text().splitlines()
+        assert json.loads(line) == {"instance": instance.id, "after_step": 2, "processes": ["sleep 600"]}
+
+
+@docker_mark
+def test_snapshots_keep_within_their_budget_of_disk(instance: Instance, docker: Any) -> None:
+    harness, before = Ungraded(snapshots_mib=10), snapshots_of(docker)
+    with harness.open(instance) as episode:
+        episode.advance(bash("head -c 6M /dev/urandom > one"))
+        held = [episode.checkpoint()]
+        episode.advance(bash("head -c 6M /dev/urandom > two"))
+        held.append(episode.checkpoint())
+        assert [each is not None for each in held] == [True, False]
+        assert snapshots_of(docker) == before + 1
+
+
+# Volatile text, versions
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2 passed in 0.03s", "2 passed in 0.12s"),
+        ("Ran 3 tests in 0.001s", "Ran 3 tests in 1.210s"),
+        ("-rw-r--r-- 1 root root 5 Nov 30 02:17 x", "-rw-r--r-- 1 root root 5 Dec  1 13:00 x"),
+        ("Mon Nov 30 01:56:21 UTC 2026", "Tue Dec  1 01:56:21 UTC 2026"),
+        ("2026-11-30T01:56:21.5Z start", "2026-12-01T02:00:00.125Z start"),
+        ("<A object at 0x7f3a5c2d1e50>", "<A object at 0x7f00deadbeef>"),
+        ("cd /tmp/tmpab12cd_3/x", "cd /tmp/tmpzz99xx_0/x"),
+        ("/tmp/pytest-of-root/pytest-0/a", "/tmp/pytest-of-root/pytest-12/a"),
+        ("[1] 117", "[1] 4242"),
+        ("real\t0m0.003s", "real\t0m1.250s"),
+    ],
+)
+def test_text_that_differs_by_time_and_place_alone_is_masked_alike(one: str, other: str) -> None:
+    assert one != other
+    assert mask(one) == mask(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sleep 5", "sleep 10"),
+        ("timeout 5s x", "timeout 9s x"),
+        ("x = 0x1f", "x = 0x2f"),
+        ("2 passed", "3 passed"),
+        ("/tmp/fix_a.py", "/tmp/fix_b.py"),
+        ("line 12", "line 13"),
+        ("version 1.2.3", "version 1.2.4"),
+    ],
+)
+def test_what_an_agent_meant_is_not_masked(one: str, other: str) -> None:
+    assert mask(one) != mask(other)
+
+
+@given(st.text(max_size=300))
+def test_masking_twice_changes_nothing(text: str) -> None:
+    assert mask(mask(text)) == mask(text)
+
+
+def test_the_version_changes_with_limits_and_not_with_what_changes_no_answer() -> None:
+    assert SWEBench().version != SWEBench(limits={"memory_mib": 512}).version
+    assert SWEBench().version != SWEBench(step_limit=9).version
+    assert SWEBench().version == SWEBench(checkpoints=False, snapshots_mib=1).version
+    assert harness_module.VERSION in SWEBench().version
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [({"step_limit": 0}, "step_limit"), ({"limits": {"cpu": 1}}, "limits.cpu"), ({"network": True}, "network")],
+)
+def test_a_wrong_option_is_named(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadInput, match=f"options.{field}"):
+        SWEBench(**options)
