@@ -12,6 +12,7 @@ from itertools import accumulate
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(rf"[{_CJK}]|\d++(?:[.,]\d++)*+|[^\W\d_{_CJK}]++|[$€£¥₹%°]")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+")
+_CITATION = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*+\]")
 _ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
 _LIST_MARKER = re.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
@@ -60,11 +61,12 @@ def plain(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The tokens that two texts are compared by: words, numbers without thousands separators, currency and percent.
+    Marks that cite a source are none.
 
-    >>> words("The “Café” took $1,000.50 (5 %)…")
+    >>> words("The “Café” took $1,000.50 (5 %)… [2]")
     ['the', 'café', 'took', '$', '1000.50', '5', '%']
     """
-    found: list[str] = _TOKEN.findall(plain(text).casefold())
+    found: list[str] = _TOKEN.findall(_CITATION.sub(" ", plain(text)).casefold())
     return [token.replace(",", "") if _THOUSANDS.fullmatch(token) else token for token in found]
 
 

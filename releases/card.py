@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from builder.text import printable
-from releases.layout import Manifest, RunManifest
+from releases.layout import ANY, Manifest, RunManifest
 from releases.parquet import SHARD_NAME
 
 BEGIN, END = "<!-- counts -->", "<!-- end of counts -->"
@@ -235,7 +235,8 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
     for benchmark, reasons in sorted(manifest.left_out.items()):
         for reason, count in sorted(reasons.items()):
             found = True
-            yield f"- {_plain(benchmark)}: {count}, {_plain(reason)}"
+            where = "instances of any workload" if benchmark == ANY else _plain(benchmark)
+            yield f"- {where}: {count}, {_plain(reason)}"
     if not found:
         yield "Every instance that the runs began with is here."
 

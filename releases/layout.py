@@ -27,6 +27,8 @@ DATA = "data"
 MANIFEST, CARD, CROISSANT, LICENSES, SUMS = "manifest.json", "README.md", "croissant.json", "LICENSE.md", "SHA256SUMS"
 TRAIN, TEST = "train", "test"
 SPLITS = (TRAIN, TEST)
+ANY = "*"
+"""The benchmark under which a manifest counts instances of which only the number is known."""
 
 FIELDS: Mapping[str, type] = {
     "id": str,

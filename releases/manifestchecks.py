@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builder.records import digest
-from releases.layout import Manifest, RunManifest, Split
+from releases.layout import ANY, Manifest, RunManifest, Split
 from releases.rowchecks import Counts
 
 Finding = tuple[str, str]
@@ -16,8 +16,6 @@ Finding = tuple[str, str]
 
 BY_PUBLISHER = "left out by the publisher"
 UNFINISHED = "unfinished"
-ANY = "*"
-"""The benchmark under which instances are counted of which only the number is known."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

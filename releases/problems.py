@@ -29,8 +29,14 @@ class Problem:
     """Of the row, where it has one."""
 
     def __str__(self) -> str:
+        """A line.
+
+        >>> str(Problem("question_bank.jsonl", "is missing", 7, "messages"))
+        'question_bank.jsonl:7: messages: is missing'
+        """
         place = f"{self.file}:{self.row}" if self.row is not None else self.file
-        return ": ".join(part for part in (place, self.field, self.problem, f"({self.id})" if self.id else "") if part)
+        text = ": ".join(part for part in (place, self.field, self.problem) if part)
+        return f"{text} ({self.id})" if self.id else text
 
 
 @dataclass(slots=True)

@@ -222,6 +222,16 @@ def test_wrong_input_is_one_line(file: Path, change: dict[str, Any], options: li
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("library", ["numpy", "statsmodels"])
+def test_a_library_that_is_missing_is_named(file: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    done = calibrate(file)
+    assert (done.code, done.err.strip()) == (
+        2,
+        f"stepdown: calibrating needs {library}: pip install 'stepdown[judge]'",
+    )
+
+
 def test_the_command_imports_no_provider_and_no_plotting_unless_needed() -> None:
     heavy = "('litellm', 'matplotlib', 'statsmodels', 'numpy')"
     code = f"import sys, builder.cli; print([name for name in {heavy} if name in sys.modules])"

@@ -296,6 +296,7 @@ def test_majority_and_unanimous_differ_where_they_should() -> None:
         ("in-\nformed", "in formed", True),
         ("zero\u200bwidth", "zerowidth", True),
         ("ﬁne", "fine", True),
+        ("It is red [1, 2] and round [3].", "red and round [7]", True),
         ("something", "some", False),
         ("anything", "…", False),
     ],

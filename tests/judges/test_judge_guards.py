@@ -101,7 +101,7 @@ def test_an_item_is_listed_once_with_its_sentence() -> None:
     assert (item.kind, item.text, item.context) == ("number", "17", "It is 17.")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_whole_number_is_the_same_in_every_notation(number: int) -> None:
     forms = [str(number), f"{number:,}", f"{number:,}".replace(",", "\u202f")]
@@ -111,7 +111,7 @@ def test_a_whole_number_is_the_same_in_every_notation(number: int) -> None:
     assert found(f"there were {number} of them", f"There were {number + 1:,}.") != []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dates())
 def test_a_date_is_the_same_in_every_notation(day: object) -> None:
     import datetime
@@ -124,7 +124,7 @@ def test_a_date_is_the_same_in_every_notation(day: object) -> None:
             assert found(f"it was on {one} there", f"It was on {other}.") == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=300), st.text(min_size=1, max_size=300))
 def test_any_text_is_read_without_a_crash_and_its_own_copy_is_a_source(evidence: str, answer: str) -> None:
     found(evidence or "x", answer)

@@ -141,7 +141,7 @@ def test_garbage_is_retried_and_the_report_after_it_counts(shop: Shop, provider:
 
 
 def test_garbage_to_the_last_blocks_and_a_resume_pays_for_no_old_garbage(shop: Shop, provider: Start) -> None:
-    """Nine tries are garbage; each process has three. What is in the cache is passed over without being paid again."""
+    """Seven tries are garbage; each process has three. What is in the cache is passed over without being paid again."""
     flaky = Failing(7, GARBAGE, reporting(playing.sloppy))  # type: ignore[arg-type]
     server = provider({**MODELS, "sloppy": flaky})
     blocked = shop.build(config(server.url, ["lighthouse"], panel("sloppy", attempts=3)))
@@ -219,6 +219,17 @@ def test_two_workers_ask_nothing_twice(shop: Shop, provider: Start) -> None:
     shop.build(config(server.url, SCENES, panel("sloppy"), workers=2))
     assert set(seen.values()) == {1}
     assert shop.labels() == [["mid"], ["high"]]
+
+
+def test_candidates_probed_together_that_say_the_same_are_judged_once(shop: Shop, provider: Start) -> None:
+    server = provider({**MODELS, "twin": MODELS["weak"], "sloppy": reporting(playing.sloppy)}, latency=0.05)
+    settings = config(server.url, ["lighthouse"], panel("sloppy"))
+    settings["protocol"]["pool"]["tiers"][0]["models"].append({"name": "twin", "model": "openai/twin"})
+    settings["protocol"]["rules"] = {"cascade_parallel": True}
+    assert shop.build(settings).code == 0
+    # The seed's answer, the twins' one answer, and that of the tier above.
+    assert (server.count("weak"), server.count("twin"), server.count("sloppy")) == (1, 1, 3)
+    assert server.repeated() == []
 
 
 @pytest.mark.parametrize(
