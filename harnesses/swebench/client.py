@@ -34,6 +34,8 @@ MOST_OF_GIT = MIB // 4
 """The same for git's own output, which goes to the log only."""
 SLACK = 300.0
 """Seconds that applying the patch and the rest may take beside the tests."""
+DYING = 5.0
+"""Seconds within which a container that was killed is seen to have ended."""
 LOOK_EVERY = 1.0
 """Seconds between two looks at what the container takes."""
 
@@ -90,12 +92,21 @@ class GraderClient:
         self._watch: _Watch | None = None
 
     def settle(self) -> bool:
-        """Complete the notes. True where the container ran on all the time, under a daemon that answers."""
+        """Complete the notes. True where the container ran on all the time, under a daemon that answers.
+
+        Commands of a container that was ended are over a moment before it counts as ended: it is looked at until it
+        runs a command or has had the time to end. One without a free process for a command runs as well.
+        """
         if self._container is None or self._watch is None:
             return False
         self._watch.end()
+        latest = time.monotonic() + DYING
         try:
-            return bool(self._docker.api.inspect_container(self._container.id)["State"]["Running"])
+            while self._docker.api.inspect_container(self._container.id)["State"]["Running"]:
+                if self._container.exec_run(["true"]).exit_code == 0 or time.monotonic() > latest:
+                    return True
+                time.sleep(0.1)
+            return False
         except Exception as error:  # the SDK's, requests' and urllib3's errors have no common root
             self.notes.troubles.append(str(error))
             return False
