@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,33 +74,44 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         ledger, protocol = stack.enter_context(looked_at(run_folder))
         store = stack.enter_context(AuditStore(run_folder))
         base = _manifest(run_folder)
+        stack.enter_context(_alone_in(run_folder / FOLDER))
+        heard = store.last_entry()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
+        draft.mkdir()
         stack.callback(shutil.rmtree, draft, ignore_errors=True)
         applied, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
         manifest = _revised(base, number, applied, files)
         with WholeFile(draft, MANIFEST) as file:
             file.write(manifest, indent=1)
             digest = str(file.finish()["sha256"])
-        try:
-            draft.rename(place)
-        except OSError:
-            raise BadInput("another process has just made this revision", file=place) from None
+        draft.rename(place)
         _keep(place.parent)
-        store.note_revision(number, APPLIED, digest)
+        store.note_revision(number, APPLIED, digest, heard)
     return manifest
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Meanwhile no other process makes a revision here or takes one back: they wait. The folder is made if needed."""
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # gone with the process that held it
+        yield
+    finally:
+        os.close(handle)
 
 
 def undo(run_folder: Path) -> int:
     """Take the newest revision that stands back; its number. Its files stay. Raises BadInput where none stands."""
-    with AuditStore(run_folder) as store:
+    with AuditStore(run_folder) as store, _alone_in(run_folder / FOLDER):
         standing = standing_revision(store)
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
         number, digest = standing
-        store.note_revision(number, UNDONE, digest)
+        store.note_revision(number, UNDONE, digest, store.last_entry())
     return number
 
 

@@ -30,7 +30,7 @@ from audit.verdicts import (
     reviewer_name,
 )
 from builder.errors import BadInput
-from builder.records import clean_text
+from builder.records import clean_text, exact_json
 
 __all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
 
@@ -313,9 +313,19 @@ class AuditStore(Database):
             for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
         ]
 
-    def note_revision(self, number: int, action: str, manifest: str) -> None:
-        """Say that a revision was `applied` or `undone`."""
+    def last_entry(self) -> int:
+        """The number of the log's last entry; 0 where nothing was said yet."""
+        return int(self._read("SELECT coalesce(max(entry), 0) FROM log")[0][0])
+
+    def unheard(self) -> int:
+        """How many entries the log has that came after the latest revision was applied or taken back."""
+        heard = self.meta(_HEARD)
+        return 0 if heard is None else int(self._read("SELECT count(*) FROM log WHERE entry > ?", (heard,))[0][0])
+
+    def note_revision(self, number: int, action: str, manifest: str, heard: int) -> None:
+        """Say that a revision was `applied` or `undone`, by somebody who knew the log up to the entry `heard`."""
         with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_HEARD, exact_json(heard)))
             db.execute(
                 "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
                 (number, action, manifest, now()),
@@ -327,6 +337,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+_HEARD = "heard"
+"""Under which name is kept how much of the log the latest revision knows."""
 _CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "

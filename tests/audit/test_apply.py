@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +23,7 @@ from audit.verdicts import AuditVerdict, Choice, Recorded, Reviewed
 from builder.errors import BadInput
 from tests import workshop
 from tests.audit.reviewing import by_id, choices, only, review, rows, tight
-from tests.conftest import Shop, stepdown
+from tests.conftest import Shop, started, stepdown
 from tests.provider import Provider
 
 BASE = ("question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl", "manifest.json", "spend.json")
@@ -265,3 +268,37 @@ def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
         assert found.holds_back
         assert not found.is_verdict
         assert (found is Settled.OPEN) == (awaited > 0 or not counts.total())
+
+
+def test_a_release_waits_for_what_was_said_after_the_revision(sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    applied(sampled)
+    step = next(one for one in choices(sampled) if not one.lowest)
+    review(sampled, "ann", only("further-downgradeable", step))
+    refused = stepdown("publish", str(sampled), "--out", str(tmp_path / "release"))
+    assert (refused.code, "since the latest revision: stepdown audit apply" in refused.out) == (2, True), refused.out
+    applied(sampled)
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "release")).code == 0
+    # Who takes a revision back has decided which one stands, whatever was said since that one was made.
+    assert stepdown("audit", "undo", str(sampled)).code == 0
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "earlier")).code == 0
+    with AuditStore(sampled) as store:
+        store.undo("ann", step.id)
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "later")).code == 2
+
+
+def test_an_apply_waits_for_another_and_leaves_its_files_alone(sampled: Path) -> None:
+    review(sampled, "ann", tight)
+    folder = sampled / "revisions"
+    (folder / ".1.part").mkdir(parents=True)
+    (folder / ".1.part" / "of another process").touch()
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    second = started("audit", "apply", str(sampled))
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(4)
+    assert (folder / ".1.part" / "of another process").exists()
+    (folder / ".1.part").rename(folder / "1")
+    os.close(handle)
+    assert second.communicate()[0].startswith("revision 2:")
+    assert current_files(sampled) == folder / "2"
