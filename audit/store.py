@@ -259,6 +259,11 @@ class AuditStore(Database):
         rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
 
+    def spoken(self, reviewer: str) -> set[tuple[str, str, str]]:
+        """All that the reviewer ever said, whether it stands or not, as (step id, verdict, notes)."""
+        query = "SELECT step, verdict, notes FROM log WHERE reviewer = ? AND verdict IS NOT NULL"
+        return set(self._read(query, (reviewer,)))
+
     def latest(self, reviewer: str) -> Recorded | None:
         """The verdict that `undo` would take back; None where there is none."""
         rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))

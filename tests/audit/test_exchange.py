@@ -155,6 +155,7 @@ WRONG: dict[str, tuple[Change, list[str]]] = {
     "no prefix": (changed(prefix=None), [":2: prefix: a stale prefix: the file's digest is none"]),
     "a duplicate": (lambda records: records.append(dict(records[0])), [":3: id: a duplicate:", "at line 1 already"]),
     "a name that can not stand": (changed(reviewer="a\x1b[0m"), [":2: reviewer:"]),
+    "a name that is no text": (changed(reviewer=["ann"]), [":2: reviewer: not text"]),
     "notes that are no text": (changed(notes=7), [":2: notes: not text"]),
     "several": (
         lambda records: every(records, verdict="x"),
@@ -187,6 +188,78 @@ def test_lines_that_are_no_records_are_named_one_by_one(sampled: Path, tmp_path:
     assert result.code == 2
     for word in (":1: not JSON", ":3: not an object", ":4: id: 'x' is not", ":5: not JSON", "4 problems"):
         assert word in result.err
+
+
+def _table(run: Path, file: Path, verdict: str) -> list[list[str]]:
+    """The run's export as a table with a column of somebody's own, all of it answered."""
+    assert stepdown("audit", "export", str(run), "-o", str(file)).code == 0
+    names, *cells = csv.reader(io.StringIO(file.read_text(), newline=""))
+    answered = [
+        [verdict if name == "verdict" else cell for name, cell in zip(names, row, strict=True)] for row in cells
+    ]
+    return [[*names, "mine"], *([*row, "fine"] for row in answered)]
+
+
+def _as_csv(table: list[list[str]]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows(table)
+    return out.getvalue()
+
+
+def test_a_quote_that_is_never_closed_swallows_no_row(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    text = _as_csv(_table(sampled, file, "tight"))
+    head, _, tail = text.rpartition(",fine\r\n")[0].rpartition(",fine\r\n")
+    file.write_text(f'{head},"fine\r\n{tail},fine\r\n', newline="")
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann")
+    assert (result.code, "not CSV" in result.err, said(sampled)) == (2, True, {})
+
+
+def test_what_a_file_says_twice_is_not_chosen_from(sampled: Path, tmp_path: Path) -> None:
+    table, lines = tmp_path / "q.csv", tmp_path / "q.jsonl"
+    (names, *cells) = _table(sampled, table, "tight")
+    table.write_text(_as_csv([[*names[:-1], "verdict"], *cells]), newline="")
+    result = stepdown("audit", "import", str(sampled), str(table), "--reviewer", "ann")
+    assert (result.code, ":1: the table has two columns 'verdict'" in result.err) == (2, True)
+    assert stepdown("audit", "export", str(sampled), "-o", str(lines)).code == 0
+    lines.write_text(lines.read_text().replace('"verdict": null', '"verdict": "tight", "verdict": "uncertain"', 1))
+    result = stepdown("audit", "import", str(sampled), str(lines), "--reviewer", "ann")
+    assert (result.code, ":1: not JSON: key 'verdict' is given twice" in result.err) == (2, True)
+    assert said(sampled) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_byte_order_mark_and_carriage_returns_are_read(kind: str, sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / KINDS[kind]
+    assert stepdown("audit", "export", str(sampled), "-o", str(file), "--format", kind).code == 0
+    text = file.read_text().replace("\r\n", "\n").replace("\n", "\r\n")
+    file.write_text("\ufeff" + text, newline="")
+    result = stepdown("audit", "import", str(sampled), str(file), "--format", kind)
+    assert (result.code, result.out.startswith("0 verdicts taken")) == (0, True), result.err
+
+
+def test_an_older_export_does_not_take_back_what_was_said_since(sampled: Path, tmp_path: Path) -> None:
+    first, second, third = choices(sampled)[:3]
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    review(sampled, "ann", lambda step: "uncertain" if step == first else None)
+    with AuditStore(sampled) as store:
+        store.undo("ann", second.id)
+    before = said(sampled)
+    records = rows(file)
+    records[2]["verdict"] = "uncertain"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = stepdown("audit", "import", str(sampled), str(file))
+    assert (result.code, said(sampled)) == (2, before)
+    for line, step in enumerate((first, second), 1):
+        assert f":{line}: verdict: 'ann' said this of {step.id!r} before" in result.err
+    assert "2 problems: nothing of" in result.err
+    records[0]["verdict"], records[1]["verdict"] = None, None
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert stepdown("audit", "import", str(sampled), str(file)).code == 0
+    assert said(sampled) == {**before, ("ann", third.id): ("uncertain", "")}
 
 
 def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sampled: Path, tmp_path: Path) -> None:
