@@ -137,6 +137,9 @@ def _write_rows(
             _write(rows, line.row)
             _write(evidences, line.proof)
         files = {file.name: file.finish() for file in (rows, evidences)}
+    for by, count in changes.applied.missed.items():
+        again = f"stepdown audit sample {run_folder} --rate {by.plan.rate} --seed {by.plan.seed}"
+        raise BadInput(f"{count} steps would be sampled that are not: the run has grown: {again}", file=run_folder)
     missing = store.count() - changes.applied.seen
     if missing:
         raise BadInput(

@@ -201,6 +201,10 @@ def test_a_run_that_grew_makes_its_revision_stale(shop: Shop, provider: Callable
     assert shop.resume("--config", str(shop.write(workshop.config(url, needs), "more.yaml"))).code == 0
     with pytest.raises(BadInput, match="the run has changed since revision 1"):
         current_files(shop.run)
+    # Nor is a new one made of it in which nobody was to look at the new steps.
+    unsampled = stepdown("audit", "apply", str(shop.run))
+    assert unsampled.code == 2
+    assert f"stepdown audit sample {shop.run} --rate 1.0 --seed 0" in unsampled.err
     assert stepdown("audit", "sample", str(shop.run), "--rate", "1").code == 0
     review(shop.run, "ann", tight)
     folder, manifest = applied(shop.run)
