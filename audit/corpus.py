@@ -77,6 +77,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
         if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
     ]
     if disputed:
+        store.note_settling(reviewer, disputed)
         store.assign([(reviewer, step) for step in disputed], [reviewer])
     return len(disputed)
 

@@ -136,6 +136,15 @@ class AuditStore(Database):
             )
             db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
 
+    def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
+        """Say that a reviewer gets these steps because others disagree on them."""
+        settling = self.meta(_SETTLING) or {}
+        self.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
+
+    def settling(self) -> set[tuple[str, str]]:
+        """Who reviews what only because others disagree on it, as (reviewer, step id)."""
+        return {(who, step) for who, steps in (self.meta(_SETTLING) or {}).items() for step in steps}
+
     def unassigned(self) -> Iterator[str]:
         """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
         for portion in _portions(self.steps(), 500):
@@ -342,6 +351,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+_SETTLING = "settling"
+"""Under which name is kept which steps reviewers got because others disagree on them."""
 _HEARD = "heard"
 """Under which name is kept how much of the log the latest revision knows."""
 _CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
