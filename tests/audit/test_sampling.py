@@ -136,6 +136,8 @@ def test_wrong_options_are_told_in_a_line(run: Path, tmp_path: Path) -> None:
         (["--reviewers", "ann,"], "--reviewers: a reviewer's name is"),
         (["--from", str(tmp_path)], "relabels no other one"),
         (["--rate", "1.5"], "0<=x<=1"),
+        (["--rate", "nan"], "is not a number"),
+        (["--reviewers", "ann", "--overlap", "NaN"], "is not a number"),
     ):
         result = stepdown("audit", "sample", str(run), *options)
         assert (result.code, words in result.err) == (2, True), result.err
