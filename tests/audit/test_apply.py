@@ -209,6 +209,10 @@ def test_a_run_that_grew_makes_its_revision_stale(shop: Shop, provider: Callable
     review(shop.run, "ann", tight)
     folder, manifest = applied(shop.run)
     assert (folder.name, manifest["audit"]["settled"]) == ("2", 8)
+    # Taking that one back works, though the one before it is of no use any more.
+    taken_back = stepdown("audit", "undo", str(shop.run))
+    assert (taken_back.code, taken_back.out) == (0, "revision 2 is taken back\n")
+    assert "the run has changed since revision 1" in taken_back.err
 
 
 def test_files_that_are_not_the_runs_are_refused(sampled: Path) -> None:
