@@ -27,6 +27,7 @@ from audit.verdicts import (
     Recorded,
     Reviewed,
     RevisionEntry,
+    look_alike,
     reviewer_name,
 )
 from builder.errors import BadInput
@@ -124,16 +125,25 @@ class AuditStore(Database):
         """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
         name = reviewer_name(reviewer)
         with self._transaction() as db:
+            self._check_new(db, name)
             db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
         return name
+
+    def _check_new(self, db: sqlite3.Connection, name: str) -> None:
+        """Refuse a new name that is most likely a known one mistyped: one person would count as two."""
+        known = [other for (other,) in db.execute("SELECT name FROM reviewers ORDER BY name")]
+        alike = look_alike(name, known)
+        if name not in known and alike is not None:
+            raise BadInput(f"{name!r} is new and looks like the reviewer {alike!r}", file=self.path, field="reviewer")
 
     def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
         """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
         with self._transaction() as db:
-            db.executemany(
-                "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0",
-                ((reviewer_name(name),) for name in reviewers),
-            )
+            for name in map(reviewer_name, reviewers):
+                self._check_new(db, name)
+                db.execute(
+                    "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0", (name,)
+                )
             db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
 
     def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
@@ -203,6 +213,7 @@ class AuditStore(Database):
         with self._transaction() as db:
             for said in verdicts:
                 named = replace(said, reviewer=reviewer_name(said.reviewer), step=clean_text(said.step))
+                self._check_new(db, named.reviewer)
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
                 self._check(db, named)
                 self._add_verdict(db, named)

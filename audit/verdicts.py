@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -126,15 +128,29 @@ class Former:
 
 
 def reviewer_name(name: str, *, field: str = "reviewer") -> str:
-    """The name as it is stored. Raises BadInput where it could not stand in a table or a file.
+    """The name as it is stored, its characters composed: however a keyboard spells it, it is one reviewer. Raises
+    BadInput where it could not stand in a table or a file.
 
     >>> reviewer_name(" ann ")
     'ann'
     """
-    clean = name.strip()
+    clean = unicodedata.normalize("NFC", name.strip())
     if not is_id(clean) or len(clean) > LONGEST_NAME:
         raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters", field=field)
     return clean
+
+
+def look_alike(name: str, others: Iterable[str]) -> str | None:
+    """The other name that differs in nothing but capitals, spaces, or the form of its characters; None without one.
+
+    >>> look_alike("Ann B", ["bob", "ann  b"])
+    'ann  b'
+    """
+    return next((other for other in others if other != name and _folded(other) == _folded(name)), None)
+
+
+def _folded(name: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def audit_verdict(text: str, *, field: str = "verdict") -> AuditVerdict:

@@ -10,7 +10,7 @@ from pathlib import Path
 from audit.cases import Cases
 from audit.exchange.records import Incoming
 from audit.store import AuditStore, now, plain_notes
-from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, reviewer_name
+from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, look_alike, reviewer_name
 from builder.errors import BadInput
 
 SOURCE = "import"
@@ -27,6 +27,8 @@ class Checked:
     blank: int = 0
     """Steps without a verdict."""
     problems: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+    """Reviewers whom the audit did not know."""
 
 
 class Inspection:
@@ -35,6 +37,9 @@ class Inspection:
     def __init__(self, store: AuditStore, cases: Cases, path: Path, reviewer: str | None) -> None:
         """`reviewer` is whose the answers are that name nobody."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
+        self._known = set(store.reviewers())
+        self.strangers: set[str] = set()
+        """Reviewers of the file whom the audit does not know."""
         self._queues: dict[str, set[str]] = {}
         self._current: dict[str, dict[str, Recorded]] = {}
         self._spoken: dict[str, set[tuple[str, str, str]]] = {}
@@ -55,6 +60,7 @@ class Inspection:
                 checked.unchanged += 1
             else:
                 checked.verdicts.append(said)
+        checked.strangers = sorted(self.strangers)
         return checked
 
     def _checked(self, answer: Incoming, at: str) -> Recorded | None:
@@ -92,9 +98,15 @@ class Inspection:
         if not isinstance(name, str):
             raise self._wrong(answer, "reviewer", "not text")
         try:
-            return reviewer_name(name, field="")
+            clean = reviewer_name(name, field="")
         except BadInput as error:
             raise self._wrong(answer, "reviewer", str(error)) from None
+        alike = look_alike(clean, self._known | self.strangers)
+        if clean not in self._known and alike is not None:
+            raise self._wrong(answer, "reviewer", f"{clean!r} is new and looks like the reviewer {alike!r}")
+        if clean not in self._known:
+            self.strangers.add(clean)
+        return clean
 
     def _check_prefix(self, answer: Incoming, step: Choice) -> None:
         prefix = self._cases.prefix(step.benchmark, step.instance_id, step.step_index)

@@ -277,6 +277,35 @@ def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sample
     assert "is not in the queue of 'bob'" in result.err
 
 
+@pytest.mark.parametrize("name", ["Ann ", "ann\u00a0", "\uff41nn", "a nn"])
+def test_one_reviewer_does_not_become_two_by_a_slip(name: str, sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    file.write_text("".join(json.dumps({**row, "reviewer": name, "notes": "new"}) + "\n" for row in rows(file)))
+    before = said(sampled)
+    result = stepdown("audit", "import", str(sampled), str(file))
+    if name.strip() == "ann":
+        assert (result.code, {who for who, _ in said(sampled)}) == (0, {"ann"})
+    else:
+        assert (result.code, said(sampled)) == (2, before)
+        assert ":1: reviewer:" in result.err
+        assert "looks like the reviewer 'ann'" in result.err
+        refused = stepdown("audit", "sample", str(sampled), "--reviewers", f"bob,{name}")
+        assert (refused.code, "looks like the reviewer 'ann'" in refused.err) == (2, True)
+
+
+def test_a_name_is_one_however_it_is_spelt_and_a_new_one_is_told(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    for name, told in (("z\u006f\u0308e", True), ("z\u00f6e", False)):
+        records = [{**row, "reviewer": name, "verdict": "tight", "notes": f"{told}"} for row in rows(file)]
+        file.write_text("".join(json.dumps(record) + "\n" for record in records))
+        result = stepdown("audit", "import", str(sampled), str(file))
+        assert (result.code, "did not know: z\u00f6e" in result.err) == (0, told)
+    assert {who for who, _ in said(sampled)} == {"z\u00f6e"}
+
+
 def test_answers_without_a_name_need_one(sampled: Path, tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
