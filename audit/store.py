@@ -91,14 +91,11 @@ class AuditStore(Database):
         query = f"SELECT step, reviewer FROM assignments WHERE step {among}"  # noqa: S608
         for step, reviewer in self._read(query, (ids,)):
             assigned.setdefault(step, []).append(reviewer)
-        return [
-            Reviewed(
-                step,
-                tuple(said[step.id]),
-                len(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]}),
-            )
-            for step in steps
-        ]
+        found = []
+        for step in steps:
+            waiting = sorted(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]})
+            found.append(Reviewed(step, tuple(said[step.id]), len(waiting), tuple(waiting)))
+        return found
 
     def step(self, step_id: str) -> Choice:
         """A sampled step. Raises BadInput where it is not sampled."""
@@ -238,6 +235,13 @@ class AuditStore(Database):
                 self._add_verdict(db, said)
                 kept += 1
         return kept
+
+    def wait_for(self, step_id: str, reviewers: Iterable[str]) -> None:
+        """Have a step settled only when these reviewers have answered it too. Their queues stay what they are."""
+        with self._transaction() as db:
+            for reviewer in sorted(reviewers):
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (reviewer,))
+                db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
 
     @staticmethod
     def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:

@@ -101,6 +101,8 @@ class Reviewed:
     said: tuple[Recorded, ...]
     awaited: int
     """How many reviewers the step was assigned to who have not answered."""
+    awaited_by: tuple[str, ...] = ()
+    """Their names, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
