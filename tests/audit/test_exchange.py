@@ -378,6 +378,19 @@ def test_a_file_that_is_not_there_and_a_place_that_can_not_be_written(sampled: P
     assert (refused.code, "can not be written" in refused.err) == (2, True)
 
 
+def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.csv"
+    file.write_text("somebody's answers")
+    with AuditStore(sampled) as store:
+        last = list(store.steps())[-1]
+        store.add([last._replace(id="planted/gone/1", instance_id="gone")])
+    failed = stepdown("audit", "export", str(sampled), "-o", str(file))
+    assert (failed.code, "the run has no row 'planted/gone/" in failed.err) == (2, True)
+    assert file.read_text() == "somebody's answers"
+    assert [path.name for path in tmp_path.glob("*q.csv*")] == ["q.csv"]
+
+
 def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:
     file, step = tmp_path / "guesses.jsonl", choices(sampled)[0]
     good = {"id": step.id, "verdict": "tight", "notes": "sure"}
