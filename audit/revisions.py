@@ -118,7 +118,7 @@ def undo(run_folder: Path) -> int:
 def _next_number(run_folder: Path, store: AuditStore) -> int:
     """A number that no revision has had, not even one that a killed process left unsaid."""
     folder = run_folder / FOLDER
-    names = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    names = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()] if folder.is_dir() else []
     return 1 + max([0, *names, *(entry.number for entry in store.revisions())])
 
 
@@ -224,9 +224,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
     except OSError as error:
-        raise BadInput(f"can not be read: {error.strerror}; stepdown resume writes it", file=path) from None
-    except ValueError as error:
+        way = "stepdown audit undo takes it back" if folder.parent.name == FOLDER else "stepdown resume writes it"
+        raise BadInput(f"can not be read: {error.strerror}; {way}", file=path) from None
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {error}", file=path) from None
+    try:
+        _base(found)
+    except (TypeError, KeyError):
+        raise BadInput(f"not a manifest: it has no digests of {ROWS} and {EVIDENCE}", file=path) from None
     return found
 
 

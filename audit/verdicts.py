@@ -131,14 +131,14 @@ class Former:
 
 def reviewer_name(name: str, *, field: str = "reviewer") -> str:
     """The name as it is stored, its characters composed: however a keyboard spells it, it is one reviewer. Raises
-    BadInput where it could not stand in a table or a file.
+    BadInput where it could not stand in a table, a file or an address.
 
     >>> reviewer_name(" ann ")
     'ann'
     """
     clean = unicodedata.normalize("NFC", name.strip())
-    if not is_id(clean) or len(clean) > LONGEST_NAME:
-        raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters", field=field)
+    if not is_id(clean) or len(clean) > LONGEST_NAME or clean in {".", ".."} or {"/", "\\"} & set(clean):
+        raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters, no slashes", field=field)
     return clean
 
 

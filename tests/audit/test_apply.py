@@ -223,6 +223,10 @@ def test_files_that_are_not_the_runs_are_refused(sampled: Path) -> None:
     assert (result.code, "not the file that the run's manifest names" in result.err) == (2, True)
     assert not list((sampled / "revisions").iterdir())
     assert current_files(sampled) == sampled
+    for text in ("[]", '{"files": 7}', "[" * 100_000, "{"):
+        (sampled / "manifest.json").write_text(text)
+        result = stepdown("audit", "apply", str(sampled))
+        assert (result.code, "manifest.json: not " in result.err) == (2, True), text[:20]
     (sampled / "manifest.json").unlink()
     result = stepdown("audit", "apply", str(sampled))
     assert (result.code, "manifest.json" in result.err) == (2, True)
@@ -234,10 +238,14 @@ def test_a_revision_whose_files_were_changed_is_refused(sampled: Path) -> None:
     (folder / "manifest.json").write_text((folder / "manifest.json").read_text().replace('"settled"', '"settles"'))
     with pytest.raises(BadInput, match="not the one that was applied"):
         current_files(sampled)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(BadInput, match="stepdown audit undo takes it back"):
+        current_files(sampled)
 
 
 def test_a_revision_that_a_killed_process_left_unsaid_is_none(sampled: Path) -> None:
     (sampled / "revisions" / "1").mkdir(parents=True)
+    (sampled / "revisions" / "\u00b2").mkdir()  # a digit to some, and no number
     assert current_files(sampled) == sampled
     review(sampled, "ann", tight)
     assert applied(sampled)[0].name == "2"

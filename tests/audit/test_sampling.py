@@ -128,11 +128,14 @@ def test_steps_are_shared_out_to_reviewers_with_an_overlap(run: Path) -> None:
     assert stepdown(*given).code == 0  # once more: nothing is assigned anew
     with AuditStore(run) as store:
         assert {item.step.id for item in store.queue("bob")} == {step for who, step in found if who == "bob"}
+    late = stepdown("audit", "sample", str(run), "--reviewers", "cy,dan")
+    assert (late.code, "no step is left for cy, dan" in late.err) == (0, True)
 
 
 def test_wrong_options_are_told_in_a_line(run: Path, tmp_path: Path) -> None:
     for options, words in (
         (["--reviewers", "ann,ann"], "--reviewers: a reviewer is named twice"),
+        (["--reviewers", "ann,a/b"], "no slashes"),
         (["--reviewers", "ann,"], "--reviewers: a reviewer's name is"),
         (["--from", str(tmp_path)], "relabels no other one"),
         (["--rate", "1.5"], "0<=x<=1"),

@@ -105,6 +105,8 @@ def command(
             new = draw(store, ledger, protocol, plan, workloads)
             share_out(store, names, overlap, plan.seed)
             _report(store, steps, new)
+            if none := [name for name in names if not store.progress(name).total]:
+                click.echo(f"no step is left for {printable(', '.join(none))}: what is assigned stays so", err=True)
             if settle is not None:
                 name = reviewer_name(settle, field="--settle")
                 click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
