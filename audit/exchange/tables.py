@@ -43,7 +43,8 @@ NEEDED = ("id", "reviewer", "verdict", "notes", "prefix")
 LONGEST_CELL = 30_000
 """Characters; a spreadsheet's cell takes 32,767. The end of a longer text is kept: it is what the step answers."""
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""What begins a formula, also in the wide forms that spreadsheets of East Asia take for one."""
 
 
 def quoted(cell: str) -> str:

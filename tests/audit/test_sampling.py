@@ -146,5 +146,7 @@ def test_wrong_options_are_told_in_a_line(run: Path, tmp_path: Path) -> None:
         assert (result.code, words in result.err) == (2, True), result.err
     none = stepdown("audit", "sample", str(run), "--rate", "0")
     assert (none.code, "no step is below the rate" in none.err) == (0, True)
+    held = stepdown("publish", str(run), "--out", str(tmp_path / "release"), "--holdout", "nan")
+    assert (held.code, "is not a number" in held.err) == (2, True)
     nowhere = stepdown("audit", "sample", str(tmp_path / "nowhere"))
     assert (nowhere.code, "no run is here" in nowhere.err) == (2, True)

@@ -40,7 +40,9 @@ def command(
     Calls count towards the run's budget. Executions are recorded one by one: after an interruption the same command
     goes on, and a larger --times adds to what is there.
 
-    Counts are by workload and label, with exact 95% intervals. No label and no file of a release depends on them.
+    Counts are by workload and label, with exact 95% intervals of the executions that were made: those of one step are
+    much alike, so for more than these steps they are too narrow, the more so the larger --times is. No label and no
+    file of a release depends on them.
     """
     stop = threading.Event()
     with AuditStore(run) as store, runs.opened(run, configs.load(config) if config else None) as opened:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 from rich.table import Table
@@ -18,26 +17,14 @@ from audit.sampling import Plan
 from audit.store import AuditStore
 from audit.verdicts import reviewer_name
 from builder import console, runs
+from builder.commands.shares import Share
 from builder.errors import BadInput
 from builder.text import printable
 
 
-class _Share(click.FloatRange):
-    """A number between 0 and 1."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 1)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        share = float(super().convert(value, param, ctx))
-        if math.isnan(share):  # it is not below 0 and not above 1
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return share
-
-
 @click.command("sample")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--rate", type=_Share(), help="Share of the steps; by default the run's own (0.1).")
+@click.option("--rate", type=Share(), help="Share of the steps; by default the run's own (0.1).")
 @click.option("--seed", type=int, help="Of the draw; by default the run's own (0).")
 @click.option(
     "--minimum", type=click.IntRange(0), default=0, help="Steps of a stratum, at least, as far as it has them."
@@ -53,7 +40,7 @@ class _Share(click.FloatRange):
 @click.option("--reviewers", metavar="NAME,NAME", help="Share the steps out; without it all reviewers get all steps.")
 @click.option(
     "--overlap",
-    type=_Share(),
+    type=Share(),
     default=0.2,
     show_default=True,
     help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
