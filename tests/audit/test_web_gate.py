@@ -44,7 +44,7 @@ STRANGE_COOKIES = ('theme={"dark": 1}', "a=b c", "=", "expires=1", 'q="a', "a[0]
 def test_cookies_of_other_programs_on_the_host_lock_nobody_out(review: Review, strange: str) -> None:
     own = review.desks["ann"]
     for cookies in (f"{strange}; {own.cookie}={own.token}", f"{own.cookie}={own.token};{strange}"):
-        answer = httpx.get(f"{review.origin}/review/ann/queue", headers={"cookie": cookies.encode("latin-1")})
+        answer = httpx.get(f"{review.origin}/review/ann/queue", headers={b"cookie": cookies.encode("latin-1")})
         assert answer.status_code == 200
 
 
