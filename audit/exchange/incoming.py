@@ -26,6 +26,8 @@ class Checked:
     """Answers that stand already, word by word."""
     blank: int = 0
     """Steps without a verdict."""
+    noted: int = 0
+    """Those of them that have notes all the same."""
     problems: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
     """Reviewers whom the audit did not know."""
@@ -56,6 +58,7 @@ class Inspection:
                 continue
             if said is None:
                 checked.blank += 1
+                checked.noted += isinstance(answer.notes, str) and bool(answer.notes.strip())
             elif self._stands(said):
                 checked.unchanged += 1
             else:

@@ -378,6 +378,17 @@ def test_a_file_that_is_not_there_and_a_place_that_can_not_be_written(sampled: P
     assert (refused.code, "can not be written" in refused.err) == (2, True)
 
 
+def test_notes_without_a_verdict_are_not_passed_over_in_silence(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    records = rows(file)
+    records[0]["notes"], records[1]["notes"] = "forgot to say", " "
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann")
+    assert (result.code, f"{len(records)} steps have none" in result.out, said(sampled)) == (0, True, {})
+    assert "1 of these have notes, which are not taken" in result.err
+
+
 def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_path: Path) -> None:
     review(sampled, "ann", tight)
     file = tmp_path / "q.csv"

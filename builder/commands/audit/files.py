@@ -114,6 +114,8 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
             sys.exit(2)
         store.record_all(found.verdicts)
     click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    if found.noted:
+        click.echo(f"{found.noted} of these have notes, which are not taken without a verdict", err=True)
     if found.strangers:
         click.echo(printable(f"reviewers that the audit did not know: {', '.join(found.strangers)}"), err=True)
 
