@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from audit.plans import DrawnBy, kept_plans
 from audit.settling import Settled, settled
 from audit.store import AuditStore
 from audit.verdicts import Choice, Reviewed
@@ -52,6 +53,8 @@ class Applied:
     """Instances by reason."""
     held_models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Instances that are held back by the model of their seed."""
+    missed: Counter[DrawnBy] = field(default_factory=Counter)
+    """Rows that a plan of the sample takes and that are not in it."""
     reviewers: set[str] = field(default_factory=set)
 
 
@@ -60,6 +63,7 @@ class Changes:
 
     def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[Choice], str]) -> None:
         self._store, self._tiers, self._seed_model = store, tiers, seed_model
+        self._plans = kept_plans(store)
         self.applied = Applied()
 
     def made(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Labelled]:
@@ -69,11 +73,18 @@ class Changes:
             rows = list(group)
             self.applied.steps[workload] += len(rows)
             sampled = self._store.of_instance(workload, instance_id)
+            self._count_missed(workload, rows, {step.step.id for step in sampled})
             if sampled and not self._revised(rows, sampled):
                 continue
             for line in rows:
                 self.applied.labels[workload][line.row.record["target_tier"]] += 1
                 yield line
+
+    def _count_missed(self, workload: str, rows: Sequence[Labelled], sampled: Set[str]) -> None:
+        """Count the rows that the sample's own plans take and it has not: the run has grown since it was drawn."""
+        for row_id in (line.row.record["id"] for line in rows):
+            if row_id not in sampled:
+                self.applied.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
     def _revised(self, rows: Sequence[Labelled], sampled: Sequence[Reviewed]) -> bool:
         """Change an instance's lines; False where it is held back."""

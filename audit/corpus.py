@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
 
 from audit.carry import models_below
+from audit.plans import keep_plan
 from audit.sampling import Plan, assigned, chosen
 from audit.settling import Settled, settled
 from audit.store import AuditStore
@@ -17,8 +17,8 @@ from builder.errors import BadInput
 from builder.ledger import Ledger
 from builder.pool import Tier
 
-SPLIT, PLANS = "split", "plans"
-"""Names under which the store keeps how steps are shared out, and every plan that was drawn by."""
+SPLIT = "split"
+"""Under which name the store keeps how steps are shared out."""
 
 
 def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
@@ -60,9 +60,7 @@ def corpus(ledger: Ledger, protocol: Protocol, workloads: Collection[str]) -> It
 def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, workloads: Collection[str]) -> int:
     """Add the plan's sample to the store, where a step that is in it stays, whatever the plan; how many are new."""
     new = store.add(chosen(plan, lambda: corpus(ledger, protocol, workloads)))
-    plans = store.meta(PLANS) or []
-    if (drawn_by := asdict(plan)) not in plans:
-        store.set_meta(PLANS, [*plans, drawn_by])
+    keep_plan(store, plan, workloads)
     return new
 
 
@@ -79,6 +77,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
         if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
     ]
     if disputed:
+        store.note_settling(reviewer, disputed)
         store.assign([(reviewer, step) for step in disputed], [reviewer])
     return len(disputed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +53,14 @@ def carry(store: AuditStore, ledger: Ledger, protocol: Protocol, old: Path) -> C
     new = _New(ledger, protocol)
     counts: Counter[str] = Counter()
     with AuditStore(old) as before:
+        settling = before.settling()
         for reviewed in before.reviewed():
             if reviewed.said:
-                counts[_carried(store, new, reviewed)] += 1
+                counts[_carried(store, new, reviewed, settling)] += 1
     return counts
 
 
-def _carried(store: AuditStore, new: _New, reviewed: Reviewed) -> str:
+def _carried(store: AuditStore, new: _New, reviewed: Reviewed, settling: Set[tuple[str, str]]) -> str:
     old = reviewed.step
     found = new.step(old)
     if found is None:
@@ -76,6 +78,12 @@ def _carried(store: AuditStore, new: _New, reviewed: Reviewed) -> str:
     store.add([choice])
     store.carry(holds)
     store.set_former(choice.id, former)
+    for said in holds:
+        if (said.reviewer, said.step) in settling:
+            store.note_settling(said.reviewer, [said.step])
+    if holds:
+        # One of two who were asked settles nothing, here as little as there.
+        store.wait_for(choice.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
     return CARRIED if not former else AGAIN
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,40 +74,51 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         ledger, protocol = stack.enter_context(looked_at(run_folder))
         store = stack.enter_context(AuditStore(run_folder))
         base = _manifest(run_folder)
+        stack.enter_context(_alone_in(run_folder / FOLDER))
+        heard = store.last_entry()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
+        draft.mkdir()
         stack.callback(shutil.rmtree, draft, ignore_errors=True)
         applied, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
         manifest = _revised(base, number, applied, files)
         with WholeFile(draft, MANIFEST) as file:
             file.write(manifest, indent=1)
             digest = str(file.finish()["sha256"])
-        try:
-            draft.rename(place)
-        except OSError:
-            raise BadInput("another process has just made this revision", file=place) from None
+        draft.rename(place)
         _keep(place.parent)
-        store.note_revision(number, APPLIED, digest)
+        store.note_revision(number, APPLIED, digest, heard)
     return manifest
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Meanwhile no other process makes a revision here or takes one back: they wait. The folder is made if needed."""
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # gone with the process that held it
+        yield
+    finally:
+        os.close(handle)
 
 
 def undo(run_folder: Path) -> int:
     """Take the newest revision that stands back; its number. Its files stay. Raises BadInput where none stands."""
-    with AuditStore(run_folder) as store:
+    with AuditStore(run_folder) as store, _alone_in(run_folder / FOLDER):
         standing = standing_revision(store)
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
         number, digest = standing
-        store.note_revision(number, UNDONE, digest)
+        store.note_revision(number, UNDONE, digest, store.last_entry())
     return number
 
 
 def _next_number(run_folder: Path, store: AuditStore) -> int:
     """A number that no revision has had, not even one that a killed process left unsaid."""
     folder = run_folder / FOLDER
-    names = [int(path.name) for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
+    names = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()] if folder.is_dir() else []
     return 1 + max([0, *names, *(entry.number for entry in store.revisions())])
 
 
@@ -125,6 +137,9 @@ def _write_rows(
             _write(rows, line.row)
             _write(evidences, line.proof)
         files = {file.name: file.finish() for file in (rows, evidences)}
+    for by, count in changes.applied.missed.items():
+        again = f"stepdown audit sample {run_folder} --rate {by.plan.rate} --seed {by.plan.seed}"
+        raise BadInput(f"{count} steps would be sampled that are not: the run has grown: {again}", file=run_folder)
     missing = store.count() - changes.applied.seen
     if missing:
         raise BadInput(
@@ -209,9 +224,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
     except OSError as error:
-        raise BadInput(f"can not be read: {error.strerror}; stepdown resume writes it", file=path) from None
-    except ValueError as error:
+        way = "stepdown audit undo takes it back" if folder.parent.name == FOLDER else "stepdown resume writes it"
+        raise BadInput(f"can not be read: {error.strerror}; {way}", file=path) from None
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {error}", file=path) from None
+    try:
+        _base(found)
+    except (TypeError, KeyError):
+        raise BadInput(f"not a manifest: it has no digests of {ROWS} and {EVIDENCE}", file=path) from None
     return found
 
 

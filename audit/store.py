@@ -27,10 +27,11 @@ from audit.verdicts import (
     Recorded,
     Reviewed,
     RevisionEntry,
+    look_alike,
     reviewer_name,
 )
 from builder.errors import BadInput
-from builder.records import clean_text
+from builder.records import clean_text, exact_json
 
 __all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
 
@@ -90,14 +91,11 @@ class AuditStore(Database):
         query = f"SELECT step, reviewer FROM assignments WHERE step {among}"  # noqa: S608
         for step, reviewer in self._read(query, (ids,)):
             assigned.setdefault(step, []).append(reviewer)
-        return [
-            Reviewed(
-                step,
-                tuple(said[step.id]),
-                len(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]}),
-            )
-            for step in steps
-        ]
+        found = []
+        for step in steps:
+            waiting = sorted(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]})
+            found.append(Reviewed(step, tuple(said[step.id]), len(waiting), tuple(waiting)))
+        return found
 
     def step(self, step_id: str) -> Choice:
         """A sampled step. Raises BadInput where it is not sampled."""
@@ -124,17 +122,35 @@ class AuditStore(Database):
         """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
         name = reviewer_name(reviewer)
         with self._transaction() as db:
+            self._check_new(db, name)
             db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
         return name
+
+    def _check_new(self, db: sqlite3.Connection, name: str) -> None:
+        """Refuse a new name that is most likely a known one mistyped: one person would count as two."""
+        known = [other for (other,) in db.execute("SELECT name FROM reviewers ORDER BY name")]
+        alike = look_alike(name, known)
+        if name not in known and alike is not None:
+            raise BadInput(f"{name!r} is new and looks like the reviewer {alike!r}", file=self.path, field="reviewer")
 
     def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
         """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
         with self._transaction() as db:
-            db.executemany(
-                "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0",
-                ((reviewer_name(name),) for name in reviewers),
-            )
+            for name in map(reviewer_name, reviewers):
+                self._check_new(db, name)
+                db.execute(
+                    "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0", (name,)
+                )
             db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
+
+    def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
+        """Say that a reviewer gets these steps because others disagree on them."""
+        settling = self.meta(_SETTLING) or {}
+        self.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
+
+    def settling(self) -> set[tuple[str, str]]:
+        """Who reviews what only because others disagree on it, as (reviewer, step id)."""
+        return {(who, step) for who, steps in (self.meta(_SETTLING) or {}).items() for step in steps}
 
     def unassigned(self) -> Iterator[str]:
         """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
@@ -194,6 +210,7 @@ class AuditStore(Database):
         with self._transaction() as db:
             for said in verdicts:
                 named = replace(said, reviewer=reviewer_name(said.reviewer), step=clean_text(said.step))
+                self._check_new(db, named.reviewer)
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
                 self._check(db, named)
                 self._add_verdict(db, named)
@@ -218,6 +235,13 @@ class AuditStore(Database):
                 self._add_verdict(db, said)
                 kept += 1
         return kept
+
+    def wait_for(self, step_id: str, reviewers: Iterable[str]) -> None:
+        """Have a step settled only when these reviewers have answered it too. Their queues stay what they are."""
+        with self._transaction() as db:
+            for reviewer in sorted(reviewers):
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (reviewer,))
+                db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
 
     @staticmethod
     def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
@@ -258,6 +282,11 @@ class AuditStore(Database):
         """The reviewer's verdicts that stand, by step id."""
         rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
+
+    def spoken(self, reviewer: str) -> set[tuple[str, str, str]]:
+        """All that the reviewer ever said, whether it stands or not, as (step id, verdict, notes)."""
+        query = "SELECT step, verdict, notes FROM log WHERE reviewer = ? AND verdict IS NOT NULL"
+        return set(self._read(query, (reviewer,)))
 
     def latest(self, reviewer: str) -> Recorded | None:
         """The verdict that `undo` would take back; None where there is none."""
@@ -313,9 +342,19 @@ class AuditStore(Database):
             for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
         ]
 
-    def note_revision(self, number: int, action: str, manifest: str) -> None:
-        """Say that a revision was `applied` or `undone`."""
+    def last_entry(self) -> int:
+        """The number of the log's last entry; 0 where nothing was said yet."""
+        return int(self._read("SELECT coalesce(max(entry), 0) FROM log")[0][0])
+
+    def unheard(self) -> int:
+        """How many entries the log has that came after the latest revision was applied or taken back."""
+        heard = self.meta(_HEARD)
+        return 0 if heard is None else int(self._read("SELECT count(*) FROM log WHERE entry > ?", (heard,))[0][0])
+
+    def note_revision(self, number: int, action: str, manifest: str, heard: int) -> None:
+        """Say that a revision was `applied` or `undone`, by somebody who knew the log up to the entry `heard`."""
         with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_HEARD, exact_json(heard)))
             db.execute(
                 "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
                 (number, action, manifest, now()),
@@ -327,6 +366,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+_SETTLING = "settling"
+"""Under which name is kept which steps reviewers got because others disagree on them."""
+_HEARD = "heard"
+"""Under which name is kept how much of the log the latest revision knows."""
 _CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "

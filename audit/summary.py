@@ -95,9 +95,14 @@ def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> 
     the cheapest tier. Workloads that were not sampled are left out."""
     outcomes: dict[Stratum, Counter[Settled]] = defaultdict(Counter)
     said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
+    # Who gets a step because others disagree on it, disagrees with one of them whatever they say: that is no measure
+    # of how far people agree.
+    settling = store.settling()
     for reviewed in store.reviewed():
         outcomes[reviewed.step.benchmark, reviewed.step.tier][settled(reviewed)] += 1
         for one in reviewed.said:
+            if (one.reviewer, one.step) in settling:
+                continue
             said[one.reviewer][one.step] = one.verdict
     workloads = {workload for workload, _ in outcomes}
     steps = {stratum: count for stratum, count in steps.items() if stratum[0] in workloads}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -99,6 +101,8 @@ class Reviewed:
     said: tuple[Recorded, ...]
     awaited: int
     """How many reviewers the step was assigned to who have not answered."""
+    awaited_by: tuple[str, ...] = ()
+    """Their names, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,29 @@ class Former:
 
 
 def reviewer_name(name: str, *, field: str = "reviewer") -> str:
-    """The name as it is stored. Raises BadInput where it could not stand in a table or a file.
+    """The name as it is stored, its characters composed: however a keyboard spells it, it is one reviewer. Raises
+    BadInput where it could not stand in a table, a file or an address.
 
     >>> reviewer_name(" ann ")
     'ann'
     """
-    clean = name.strip()
-    if not is_id(clean) or len(clean) > LONGEST_NAME:
-        raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters", field=field)
+    clean = unicodedata.normalize("NFC", name.strip())
+    if not is_id(clean) or len(clean) > LONGEST_NAME or clean in {".", ".."} or {"/", "\\"} & set(clean):
+        raise BadInput(f"a reviewer's name is 1 to {LONGEST_NAME} printable characters, no slashes", field=field)
     return clean
+
+
+def look_alike(name: str, others: Iterable[str]) -> str | None:
+    """The other name that differs in nothing but capitals, spaces, or the form of its characters; None without one.
+
+    >>> look_alike("Ann B", ["bob", "ann  b"])
+    'ann  b'
+    """
+    return next((other for other in others if other != name and _folded(other) == _folded(name)), None)
+
+
+def _folded(name: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def audit_verdict(text: str, *, field: str = "verdict") -> AuditVerdict:

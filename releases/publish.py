@@ -94,15 +94,19 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = si
 
 
 def _audited(source: Source, problems: Problems) -> None:
-    """Every step of a run's sample must be in the revision that stands: the sample may have grown since it was made."""
+    """Every step of a run's sample and all that was said of it must be in the revision that stands: the sample may have
+    grown since it was made, and reviewers may have gone on."""
     if not (source.folder / AUDIT).is_file():
         return
     with AuditStore(source.folder) as store:
-        sampled = store.count()
+        sampled, unheard = store.count(), store.unheard()
     said = (source.manifest.audit or {}).get("sampled", 0)
     if said != sampled:
         problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
         problems.add(source.name(MANIFEST), problem, field="audit.sampled")
+    if unheard:
+        problem = f"reviewers have said {unheard} things since the latest revision: stepdown audit apply"
+        problems.add(source.name(MANIFEST), problem, field="audit")
 
 
 def _same_tiers(sources: Sequence[Source], problems: Problems) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from audit.cases import Cases
 from audit.exchange.records import Incoming
 from audit.store import AuditStore, now, plain_notes
-from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, reviewer_name
+from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, look_alike, reviewer_name
 from builder.errors import BadInput
 
 SOURCE = "import"
@@ -26,7 +26,11 @@ class Checked:
     """Answers that stand already, word by word."""
     blank: int = 0
     """Steps without a verdict."""
+    noted: int = 0
+    """Those of them that have notes all the same."""
     problems: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+    """Reviewers whom the audit did not know."""
 
 
 class Inspection:
@@ -35,8 +39,12 @@ class Inspection:
     def __init__(self, store: AuditStore, cases: Cases, path: Path, reviewer: str | None) -> None:
         """`reviewer` is whose the answers are that name nobody."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
+        self._known = set(store.reviewers())
+        self.strangers: set[str] = set()
+        """Reviewers of the file whom the audit does not know."""
         self._queues: dict[str, set[str]] = {}
         self._current: dict[str, dict[str, Recorded]] = {}
+        self._spoken: dict[str, set[tuple[str, str, str]]] = {}
         self._seen: dict[tuple[str, str], str] = {}
 
     def of(self, answers: Iterable[Incoming]) -> Checked:
@@ -50,10 +58,12 @@ class Inspection:
                 continue
             if said is None:
                 checked.blank += 1
+                checked.noted += isinstance(answer.notes, str) and bool(answer.notes.strip())
             elif self._stands(said):
                 checked.unchanged += 1
             else:
                 checked.verdicts.append(said)
+        checked.strangers = sorted(self.strangers)
         return checked
 
     def _checked(self, answer: Incoming, at: str) -> Recorded | None:
@@ -72,7 +82,9 @@ class Inspection:
             raise self._wrong(answer, "notes", "not text")
         self._check_prefix(answer, step)
         self._check_place(answer, step, reviewer, verdict)
-        return Recorded(step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix), at, SOURCE)
+        said = Recorded(step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix), at, SOURCE)
+        self._check_news(answer, said)
+        return said
 
     def _step(self, answer: Incoming) -> Choice:
         if not isinstance(answer.id, str) or not answer.id:
@@ -86,10 +98,18 @@ class Inspection:
         name = answer.reviewer or self._reviewer
         if not name:
             raise self._wrong(answer, "reviewer", "names nobody: name the reviewer with --reviewer")
+        if not isinstance(name, str):
+            raise self._wrong(answer, "reviewer", "not text")
         try:
-            return reviewer_name(str(name), field="")
+            clean = reviewer_name(name, field="")
         except BadInput as error:
             raise self._wrong(answer, "reviewer", str(error)) from None
+        alike = look_alike(clean, self._known | self.strangers)
+        if clean not in self._known and alike is not None:
+            raise self._wrong(answer, "reviewer", f"{clean!r} is new and looks like the reviewer {alike!r}")
+        if clean not in self._known:
+            self.strangers.add(clean)
+        return clean
 
     def _check_prefix(self, answer: Incoming, step: Choice) -> None:
         prefix = self._cases.prefix(step.benchmark, step.instance_id, step.step_index)
@@ -102,6 +122,7 @@ class Inspection:
         if reviewer not in self._queues:
             self._queues[reviewer] = {item.step.id for item in self._store.queue(reviewer)}
             self._current[reviewer] = self._store.current(reviewer)
+            self._spoken[reviewer] = self._store.spoken(reviewer)
         if step.id not in self._queues[reviewer]:
             raise self._wrong(answer, "reviewer", f"{step.id!r} is not in the queue of {reviewer!r}")
         if step.lowest and verdict is AuditVerdict.LOWER:
@@ -112,6 +133,16 @@ class Inspection:
         if answer.line is None:
             # Several answers of one item share its place: each further one is a duplicate of the first.
             self._seen[reviewer, step.id] = f"{_place(answer)}, answered"
+
+    def _check_news(self, answer: Incoming, said: Recorded) -> None:
+        """An answer that its reviewer has given before and changed since, is most likely what an older export put into
+        the file: taking it would put it before the newer one."""
+        if not self._stands(said) and (said.step, said.verdict.value, said.notes) in self._spoken[said.reviewer]:
+            problem = (
+                f"{said.reviewer!r} said this of {said.step!r} before and has said otherwise since: leave `verdict` "
+                "empty, or say it again on the page, or with other notes"
+            )
+            raise self._wrong(answer, "verdict", problem)
 
     def _stands(self, said: Recorded) -> bool:
         stands = self._current[said.reviewer].get(said.step)

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list
+from audit.exchange.records import (
+    Format,
+    Incoming,
+    Outgoing,
+    file_text,
+    json_value,
+    lower_text,
+    plain,
+    question,
+    tool_list,
+)
 from audit.verdicts import AuditVerdict
 from builder.errors import BadInput
-from builder.validation import read_text
 
 CONFIG = f"""<View>
   <Header value="$question"/>
@@ -93,7 +102,7 @@ def _read(path: Path) -> Iterator[Incoming]:
 def read_array(path: Path) -> list[Any]:
     """The items of a file that is one JSON array. Raises BadInput."""
     try:
-        items = json.loads(read_text(path))
+        items = json_value(file_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path) from None
     if not isinstance(items, list):

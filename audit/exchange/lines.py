@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from audit.exchange.records import Format, Incoming, Outgoing
-from builder.validation import read_text
+from audit.exchange.records import Format, Incoming, Outgoing, file_text, json_value
 
 
 def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
@@ -48,12 +47,12 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
 
 def _read(path: Path) -> Iterator[Incoming]:
     item = 0
-    for number, text in enumerate(read_text(path).split("\n"), 1):
+    for number, text in enumerate(file_text(path).split("\n"), 1):
         if not text.strip():
             continue
         item += 1
         try:
-            record = json.loads(text)
+            record = json_value(text)
         except (ValueError, RecursionError) as error:
             yield Incoming(number, item, problem=f"not JSON: {getattr(error, 'msg', error)}")
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 from audit.cases import LowerAnswer, ReviewCase
 from audit.verdicts import AuditVerdict
 from builder.records import Message
+from builder.validation import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,29 @@ class Format:
     """Raises BadInput where the file is not of the format at all."""
     beside: Mapping[str, str]
     """Further files by the ending of their name, that the tool needs."""
+
+
+def file_text(path: Path) -> str:
+    """The file's text; the mark that some programs put before it is no part of it. Raises BadInput."""
+    return read_text(path).removeprefix("\ufeff")
+
+
+def json_value(text: str) -> Any:
+    """The value that a JSON text holds. Raises ValueError, also where a key is given twice: one of the two would be
+    passed over; and RecursionError.
+
+    >>> json_value('{"verdict": "tight"}')
+    {'verdict': 'tight'}
+    """
+    return json.loads(text, object_pairs_hook=_distinct)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"key {twice[:100]!r} is given twice")
+    return found
 
 
 def plain(message: Message) -> str:

@@ -9,9 +9,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list, transcript
+from audit.exchange.records import (
+    Format,
+    Incoming,
+    Outgoing,
+    file_text,
+    lower_text,
+    plain,
+    question,
+    tool_list,
+    transcript,
+)
 from builder.errors import BadInput
-from builder.validation import read_text
 
 COLUMNS = (
     "id",
@@ -34,7 +43,8 @@ NEEDED = ("id", "reviewer", "verdict", "notes", "prefix")
 LONGEST_CELL = 30_000
 """Characters; a spreadsheet's cell takes 32,767. The end of a longer text is kept: it is what the step answers."""
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""What begins a formula, also in the wide forms that spreadsheets of East Asia take for one."""
 
 
 def quoted(cell: str) -> str:
@@ -84,15 +94,18 @@ def _fitting(text: str) -> str:
 
 
 def _read(path: Path) -> Iterator[Incoming]:
-    text = read_text(path).removeprefix("\ufeff")
+    text = file_text(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     header = text.split("\n", 1)[0]
     delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save so
-    table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    # Strict: else a quote that is never closed takes all rows after it into its cell, without a word.
+    table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         names = next(table, [])
         if missing := [name for name in NEEDED if name not in names]:
             raise BadInput(f"the table has no column {missing[0]!r}", file=path, line=1)
+        if twice := [name for name in NEEDED if names.count(name) > 1]:
+            raise BadInput(f"the table has two columns {twice[0]!r}", file=path, line=1)
         places = {name: names.index(name) for name in NEEDED}
         line = table.line_num + 1
         for item, row in enumerate(table, 1):

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -165,11 +164,10 @@ class _Headers:
         return found[0] if len(found) == 1 else None
 
     def cookies(self) -> Mapping[str, str]:
-        try:
-            jar = SimpleCookie("; ".join(value for key, value in self._raw if key == "cookie"))
-        except CookieError:
-            return {}
-        return {name: morsel.value for name, morsel in jar.items()}
+        """Taken apart by hand: other programs on this host set theirs for all of its ports, and `http.cookies` gives up
+        at the first that is not as it should be."""
+        pairs = (pair.partition("=") for key, value in self._raw if key == "cookie" for pair in value.split(";"))
+        return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 async def _whole(headers: _Headers, receive: Receive) -> bytes | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from builder import console
+from builder.commands.shares import Share
 from builder.errors import BadInput
 from builder.text import printable
 from releases.layout import Holdout
@@ -30,7 +31,7 @@ from releases.publish import Refused, Settings, publish
     "--holdout",
     default=0.2,
     show_default=True,
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Share(max_open=True),
     help="Share of the groups that are held out as `test`, whole.",
 )
 @click.option("--split-seed", default=0, show_default=True, help="Another seed holds other groups out.")

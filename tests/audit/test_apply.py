@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +23,7 @@ from audit.verdicts import AuditVerdict, Choice, Recorded, Reviewed
 from builder.errors import BadInput
 from tests import workshop
 from tests.audit.reviewing import by_id, choices, only, review, rows, tight
-from tests.conftest import Shop, stepdown
+from tests.conftest import Shop, started, stepdown
 from tests.provider import Provider
 
 BASE = ("question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl", "manifest.json", "spend.json")
@@ -198,10 +201,18 @@ def test_a_run_that_grew_makes_its_revision_stale(shop: Shop, provider: Callable
     assert shop.resume("--config", str(shop.write(workshop.config(url, needs), "more.yaml"))).code == 0
     with pytest.raises(BadInput, match="the run has changed since revision 1"):
         current_files(shop.run)
+    # Nor is a new one made of it in which nobody was to look at the new steps.
+    unsampled = stepdown("audit", "apply", str(shop.run))
+    assert unsampled.code == 2
+    assert f"stepdown audit sample {shop.run} --rate 1.0 --seed 0" in unsampled.err
     assert stepdown("audit", "sample", str(shop.run), "--rate", "1").code == 0
     review(shop.run, "ann", tight)
     folder, manifest = applied(shop.run)
     assert (folder.name, manifest["audit"]["settled"]) == ("2", 8)
+    # Taking that one back works, though the one before it is of no use any more.
+    taken_back = stepdown("audit", "undo", str(shop.run))
+    assert (taken_back.code, taken_back.out) == (0, "revision 2 is taken back\n")
+    assert "the run has changed since revision 1" in taken_back.err
 
 
 def test_files_that_are_not_the_runs_are_refused(sampled: Path) -> None:
@@ -212,6 +223,10 @@ def test_files_that_are_not_the_runs_are_refused(sampled: Path) -> None:
     assert (result.code, "not the file that the run's manifest names" in result.err) == (2, True)
     assert not list((sampled / "revisions").iterdir())
     assert current_files(sampled) == sampled
+    for text in ("[]", '{"files": 7}', "[" * 100_000, "{"):
+        (sampled / "manifest.json").write_text(text)
+        result = stepdown("audit", "apply", str(sampled))
+        assert (result.code, "manifest.json: not " in result.err) == (2, True), text[:20]
     (sampled / "manifest.json").unlink()
     result = stepdown("audit", "apply", str(sampled))
     assert (result.code, "manifest.json" in result.err) == (2, True)
@@ -223,10 +238,14 @@ def test_a_revision_whose_files_were_changed_is_refused(sampled: Path) -> None:
     (folder / "manifest.json").write_text((folder / "manifest.json").read_text().replace('"settled"', '"settles"'))
     with pytest.raises(BadInput, match="not the one that was applied"):
         current_files(sampled)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(BadInput, match="stepdown audit undo takes it back"):
+        current_files(sampled)
 
 
 def test_a_revision_that_a_killed_process_left_unsaid_is_none(sampled: Path) -> None:
     (sampled / "revisions" / "1").mkdir(parents=True)
+    (sampled / "revisions" / "\u00b2").mkdir()  # a digit to some, and no number
     assert current_files(sampled) == sampled
     review(sampled, "ann", tight)
     assert applied(sampled)[0].name == "2"
@@ -265,3 +284,37 @@ def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
         assert found.holds_back
         assert not found.is_verdict
         assert (found is Settled.OPEN) == (awaited > 0 or not counts.total())
+
+
+def test_a_release_waits_for_what_was_said_after_the_revision(sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    applied(sampled)
+    step = next(one for one in choices(sampled) if not one.lowest)
+    review(sampled, "ann", only("further-downgradeable", step))
+    refused = stepdown("publish", str(sampled), "--out", str(tmp_path / "release"))
+    assert (refused.code, "since the latest revision: stepdown audit apply" in refused.out) == (2, True), refused.out
+    applied(sampled)
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "release")).code == 0
+    # Who takes a revision back has decided which one stands, whatever was said since that one was made.
+    assert stepdown("audit", "undo", str(sampled)).code == 0
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "earlier")).code == 0
+    with AuditStore(sampled) as store:
+        store.undo("ann", step.id)
+    assert stepdown("publish", str(sampled), "--out", str(tmp_path / "later")).code == 2
+
+
+def test_an_apply_waits_for_another_and_leaves_its_files_alone(sampled: Path) -> None:
+    review(sampled, "ann", tight)
+    folder = sampled / "revisions"
+    (folder / ".1.part").mkdir(parents=True)
+    (folder / ".1.part" / "of another process").touch()
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    second = started("audit", "apply", str(sampled))
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(4)
+    assert (folder / ".1.part" / "of another process").exists()
+    (folder / ".1.part").rename(folder / "1")
+    os.close(handle)
+    assert second.communicate()[0].startswith("revision 2:")
+    assert current_files(sampled) == folder / "2"

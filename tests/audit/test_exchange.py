@@ -84,11 +84,11 @@ def base(planted_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@given(st.text())
+@given(st.text() | st.tuples(st.sampled_from("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20'"), st.text()).map("".join))
 def test_a_quoted_cell_is_no_formula_and_reads_back(text: str) -> None:
     cell = quoted(text)
     assert unquoted(cell) == text
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not cell.startswith(tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"))
 
 
 @given(st.text())
@@ -155,6 +155,7 @@ WRONG: dict[str, tuple[Change, list[str]]] = {
     "no prefix": (changed(prefix=None), [":2: prefix: a stale prefix: the file's digest is none"]),
     "a duplicate": (lambda records: records.append(dict(records[0])), [":3: id: a duplicate:", "at line 1 already"]),
     "a name that can not stand": (changed(reviewer="a\x1b[0m"), [":2: reviewer:"]),
+    "a name that is no text": (changed(reviewer=["ann"]), [":2: reviewer: not text"]),
     "notes that are no text": (changed(notes=7), [":2: notes: not text"]),
     "several": (
         lambda records: every(records, verdict="x"),
@@ -189,6 +190,78 @@ def test_lines_that_are_no_records_are_named_one_by_one(sampled: Path, tmp_path:
         assert word in result.err
 
 
+def _table(run: Path, file: Path, verdict: str) -> list[list[str]]:
+    """The run's export as a table with a column of somebody's own, all of it answered."""
+    assert stepdown("audit", "export", str(run), "-o", str(file)).code == 0
+    names, *cells = csv.reader(io.StringIO(file.read_text(), newline=""))
+    answered = [
+        [verdict if name == "verdict" else cell for name, cell in zip(names, row, strict=True)] for row in cells
+    ]
+    return [[*names, "mine"], *([*row, "fine"] for row in answered)]
+
+
+def _as_csv(table: list[list[str]]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows(table)
+    return out.getvalue()
+
+
+def test_a_quote_that_is_never_closed_swallows_no_row(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.csv"
+    text = _as_csv(_table(sampled, file, "tight"))
+    head, _, tail = text.rpartition(",fine\r\n")[0].rpartition(",fine\r\n")
+    file.write_text(f'{head},"fine\r\n{tail},fine\r\n', newline="")
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann")
+    assert (result.code, "not CSV" in result.err, said(sampled)) == (2, True, {})
+
+
+def test_what_a_file_says_twice_is_not_chosen_from(sampled: Path, tmp_path: Path) -> None:
+    table, lines = tmp_path / "q.csv", tmp_path / "q.jsonl"
+    (names, *cells) = _table(sampled, table, "tight")
+    table.write_text(_as_csv([[*names[:-1], "verdict"], *cells]), newline="")
+    result = stepdown("audit", "import", str(sampled), str(table), "--reviewer", "ann")
+    assert (result.code, ":1: the table has two columns 'verdict'" in result.err) == (2, True)
+    assert stepdown("audit", "export", str(sampled), "-o", str(lines)).code == 0
+    lines.write_text(lines.read_text().replace('"verdict": null', '"verdict": "tight", "verdict": "uncertain"', 1))
+    result = stepdown("audit", "import", str(sampled), str(lines), "--reviewer", "ann")
+    assert (result.code, ":1: not JSON: key 'verdict' is given twice" in result.err) == (2, True)
+    assert said(sampled) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_byte_order_mark_and_carriage_returns_are_read(kind: str, sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / KINDS[kind]
+    assert stepdown("audit", "export", str(sampled), "-o", str(file), "--format", kind).code == 0
+    text = file.read_text().replace("\r\n", "\n").replace("\n", "\r\n")
+    file.write_text("\ufeff" + text, newline="")
+    result = stepdown("audit", "import", str(sampled), str(file), "--format", kind)
+    assert (result.code, result.out.startswith("0 verdicts taken")) == (0, True), result.err
+
+
+def test_an_older_export_does_not_take_back_what_was_said_since(sampled: Path, tmp_path: Path) -> None:
+    first, second, third = choices(sampled)[:3]
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    review(sampled, "ann", lambda step: "uncertain" if step == first else None)
+    with AuditStore(sampled) as store:
+        store.undo("ann", second.id)
+    before = said(sampled)
+    records = rows(file)
+    records[2]["verdict"] = "uncertain"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = stepdown("audit", "import", str(sampled), str(file))
+    assert (result.code, said(sampled)) == (2, before)
+    for line, step in enumerate((first, second), 1):
+        assert f":{line}: verdict: 'ann' said this of {step.id!r} before" in result.err
+    assert "2 problems: nothing of" in result.err
+    records[0]["verdict"], records[1]["verdict"] = None, None
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert stepdown("audit", "import", str(sampled), str(file)).code == 0
+    assert said(sampled) == {**before, ("ann", third.id): ("uncertain", "")}
+
+
 def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sampled: Path, tmp_path: Path) -> None:
     assert stepdown("audit", "sample", str(sampled), "--reviewers", "ann,bob", "--overlap", "0").code == 0
     file = tmp_path / "q.jsonl"
@@ -202,6 +275,35 @@ def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sample
     assert (result.code, said(sampled)) == (2, {})
     assert "it cannot go lower" in result.err
     assert "is not in the queue of 'bob'" in result.err
+
+
+@pytest.mark.parametrize("name", ["Ann ", "ann\u00a0", "\uff41nn", "a nn"])
+def test_one_reviewer_does_not_become_two_by_a_slip(name: str, sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    file.write_text("".join(json.dumps({**row, "reviewer": name, "notes": "new"}) + "\n" for row in rows(file)))
+    before = said(sampled)
+    result = stepdown("audit", "import", str(sampled), str(file))
+    if name.strip() == "ann":
+        assert (result.code, {who for who, _ in said(sampled)}) == (0, {"ann"})
+    else:
+        assert (result.code, said(sampled)) == (2, before)
+        assert ":1: reviewer:" in result.err
+        assert "looks like the reviewer 'ann'" in result.err
+        refused = stepdown("audit", "sample", str(sampled), "--reviewers", f"bob,{name}")
+        assert (refused.code, "looks like the reviewer 'ann'" in refused.err) == (2, True)
+
+
+def test_a_name_is_one_however_it_is_spelt_and_a_new_one_is_told(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    for name, told in (("z\u006f\u0308e", True), ("z\u00f6e", False)):
+        records = [{**row, "reviewer": name, "verdict": "tight", "notes": f"{told}"} for row in rows(file)]
+        file.write_text("".join(json.dumps(record) + "\n" for record in records))
+        result = stepdown("audit", "import", str(sampled), str(file))
+        assert (result.code, "did not know: z\u00f6e" in result.err) == (0, told)
+    assert {who for who, _ in said(sampled)} == {"z\u00f6e"}
 
 
 def test_answers_without_a_name_need_one(sampled: Path, tmp_path: Path) -> None:
@@ -274,6 +376,30 @@ def test_a_file_that_is_not_there_and_a_place_that_can_not_be_written(sampled: P
     assert (missing.code, "none.csv" in missing.err) == (2, True)
     refused = stepdown("audit", "export", str(sampled), "-o", str(tmp_path / "no" / "q.csv"))
     assert (refused.code, "can not be written" in refused.err) == (2, True)
+
+
+def test_notes_without_a_verdict_are_not_passed_over_in_silence(sampled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    records = rows(file)
+    records[0]["notes"], records[1]["notes"] = "forgot to say", " "
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann")
+    assert (result.code, f"{len(records)} steps have none" in result.out, said(sampled)) == (0, True, {})
+    assert "1 of these have notes, which are not taken" in result.err
+
+
+def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_path: Path) -> None:
+    review(sampled, "ann", tight)
+    file = tmp_path / "q.csv"
+    file.write_text("somebody's answers")
+    with AuditStore(sampled) as store:
+        last = list(store.steps())[-1]
+        store.add([last._replace(id="planted/gone/1", instance_id="gone")])
+    failed = stepdown("audit", "export", str(sampled), "-o", str(file))
+    assert (failed.code, "the run has no row 'planted/gone/" in failed.err) == (2, True)
+    assert file.read_text() == "somebody's answers"
+    assert [path.name for path in tmp_path.glob("*q.csv*")] == ["q.csv"]
 
 
 def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+from audit.settling import Settled, settled
 from audit.store import AuditStore
 from tests.audit.reviewing import choices, review, said
 from tests.conftest import Shop, stepdown
@@ -62,6 +63,22 @@ def test_a_label_that_moved_or_a_prefix_that_changed_is_reviewed_again(shop: Sho
     assert why["workshop/job-0/3"] == ["the prefix has changed"]
     assert why["workshop/job-1/2"] == ["the label has changed from mid to low"]
     assert held == {"workshop/job-0/1", "workshop/job-1/1"}
+
+
+def test_a_step_that_waits_for_a_second_reviewer_waits_in_the_new_version_too(shop: Shop, provider: Start) -> None:
+    old, new = versions(shop, provider, ["novice", "clerk"])
+    assert stepdown("audit", "sample", str(old.run), "--reviewers", "ann,bo", "--overlap", "1").code == 0
+    assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
+    with AuditStore(new.run) as store:
+        found = {one.step.id: settled(one) for one in store.reviewed()}
+        assert set(found.values()) == {Settled.OPEN}
+        assert {item.step.id for item in store.queue("bo")} == set(found)
+    review(old.run, "bo", lambda step: "tight" if step.lowest else "uncertain")
+    assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
+    with AuditStore(new.run) as store:
+        found = {one.step.id: settled(one) for one in store.reviewed()}
+    assert found["workshop/job-0/1"] is Settled.TIGHT
+    assert found["workshop/job-0/2"] is Settled.OPEN
 
 
 def test_what_was_carried_is_carried_once_and_stays_taken_back(shop: Shop, provider: Start) -> None:

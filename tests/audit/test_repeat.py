@@ -146,6 +146,24 @@ def test_it_can_be_kept_small(shop: Shop, provider: Start) -> None:
     assert [found[tier]["steps"] for tier in ("low", "mid")] == [1, 1]
     unknown = stepdown("audit", "repeat", str(shop.run), "--workload", "bfcl")
     assert (unknown.code, "no sampled step" in unknown.err) == (2, True)
+    beside = stepdown("audit", "repeat", str(shop.run), "--workload", "workshop", "--workload", "bfcl")
+    assert (beside.code, "'bfcl'" in beside.err) == (2, True)
+
+
+def test_an_interrupted_one_says_how_to_go_on_with_the_same_work(shop: Shop, provider: Start) -> None:
+    one = provider(latency=0.3)
+    path = shop.write(config(one.url, [[0, 0]]))
+    assert shop.build(config(one.url, [[0, 0]])).code == 0
+    assert stepdown("audit", "sample", str(shop.run), "--rate", "1").code == 0
+    labelled = one.count()
+    narrow = ["--times", "50", "--steps", "1", "--workload", "workshop", "--config", str(path)]
+    process = started("audit", "repeat", str(shop.run), *narrow)
+    deadline = time.monotonic() + 60
+    while one.count() < labelled + 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert " ".join(narrow) in process.communicate()[1]
+    assert process.returncode == 130
 
 
 def test_the_cache_keeps_what_was_repeated(shop: Shop, provider: Start) -> None:

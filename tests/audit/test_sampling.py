@@ -128,18 +128,25 @@ def test_steps_are_shared_out_to_reviewers_with_an_overlap(run: Path) -> None:
     assert stepdown(*given).code == 0  # once more: nothing is assigned anew
     with AuditStore(run) as store:
         assert {item.step.id for item in store.queue("bob")} == {step for who, step in found if who == "bob"}
+    late = stepdown("audit", "sample", str(run), "--reviewers", "cy,dan")
+    assert (late.code, "no step is left for cy, dan" in late.err) == (0, True)
 
 
 def test_wrong_options_are_told_in_a_line(run: Path, tmp_path: Path) -> None:
     for options, words in (
         (["--reviewers", "ann,ann"], "--reviewers: a reviewer is named twice"),
+        (["--reviewers", "ann,a/b"], "no slashes"),
         (["--reviewers", "ann,"], "--reviewers: a reviewer's name is"),
         (["--from", str(tmp_path)], "relabels no other one"),
         (["--rate", "1.5"], "0<=x<=1"),
+        (["--rate", "nan"], "is not a number"),
+        (["--reviewers", "ann", "--overlap", "NaN"], "is not a number"),
     ):
         result = stepdown("audit", "sample", str(run), *options)
         assert (result.code, words in result.err) == (2, True), result.err
     none = stepdown("audit", "sample", str(run), "--rate", "0")
     assert (none.code, "no step is below the rate" in none.err) == (0, True)
+    held = stepdown("publish", str(run), "--out", str(tmp_path / "release"), "--holdout", "nan")
+    assert (held.code, "is not a number" in held.err) == (2, True)
     nowhere = stepdown("audit", "sample", str(tmp_path / "nowhere"))
     assert (nowhere.code, "no run is here" in nowhere.err) == (2, True)

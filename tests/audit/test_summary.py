@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from audit.agreement import _cohens_kappa, _fleiss_kappa
 from audit.store import AuditStore
 from audit.summary import AuditSummary, summarised
 from audit.verdicts import Choice
-from tests.audit.reviewing import choices, only, review
+from tests.audit.reviewing import choices, only, review, tight
 from tests.conftest import stepdown
 
 STEPS = {("bfcl", "low"): 120, ("bfcl", "mid"): 128, ("swe", "low"): 200, ("swe", "high"): 136, ("pinch", "low"): 48}
@@ -144,6 +145,22 @@ def test_reviewers_agreement_is_over_the_steps_that_they_share(store: AuditStore
     # Per step (1 or 1/3 agreeing pairs): P = (8 + 2/3) / 10; P_e = (28/30)**2 + (2/30)**2.
     expected = (28 / 30) ** 2 + (2 / 30) ** 2
     assert found.fleiss.kappa == pytest.approx(((8 + 2 / 3) / 10 - expected) / (1 - expected), abs=1e-6)
+
+
+def test_who_only_settles_disagreements_is_not_asked_how_far_reviewers_agree(sampled: Path) -> None:
+    steps = choices(sampled)
+    review(sampled, "ann", tight)
+    review(sampled, "bob", only("uncertain", *steps[:3]))
+
+    def kappas() -> tuple[Any, Any]:
+        found = json.loads(stepdown("audit", "summary", str(sampled), "--json").out)
+        return found["cohen"], found["fleiss"]
+
+    before = kappas()
+    assert stepdown("audit", "sample", str(sampled), "--rate", "0", "--settle", "cy").code == 0
+    review(sampled, "cy", tight)
+    assert kappas() == before
+    assert before[0][0]["reviewers"] == ["ann", "bob"]
 
 
 def test_the_command_says_it_as_a_table_and_as_json(sampled: Path) -> None:

@@ -89,6 +89,34 @@ def ann(browser: Browser, review: Review) -> Iterator[Window]:
     assert (window.errors, window.dialogs) == ([], [])
 
 
+def test_notes_on_an_answered_step_outlive_the_page_until_they_are_saved(ann: Window, review: Review) -> None:
+    def noted() -> str:
+        return ann.page.input_value("#notes")
+
+    ann.at(1)
+    ann.press("1")
+    ann.at(2)
+    ann.press("k")
+    ann.at(1)
+    ann.press("n")
+    ann.page.keyboard.type("second thoughts")
+    ann.press("Escape", "j")
+    ann.at(2)
+    ann.press("k")
+    ann.at(1)
+    assert (noted(), review.store.current("ann")["gallery/job-0/1"].notes) == ("second thoughts", "")
+    ann.press("2")
+    ann.at(2)
+    # The verdict before it stands again, with its own notes.
+    ann.press("u")
+    ann.at(1)
+    assert (ann.answered, noted()) == ("tight", "")
+    # A verdict that is taken back altogether leaves its notes in the window.
+    ann.press("u")
+    ann.at(1)
+    assert (ann.answered, noted()) == (None, "second thoughts")
+
+
 def test_a_queue_is_worked_through_with_keys_alone(ann: Window, review: Review) -> None:
     ann.at(1)
     ann.press("1")

@@ -37,6 +37,17 @@ PAGES = (
 )
 
 
+STRANGE_COOKIES = ('theme={"dark": 1}', "a=b c", "=", "expires=1", 'q="a', "a[0]=1", "caf\xe9=\xe9", "path")
+
+
+@pytest.mark.parametrize("strange", STRANGE_COOKIES)
+def test_cookies_of_other_programs_on_the_host_lock_nobody_out(review: Review, strange: str) -> None:
+    own = review.desks["ann"]
+    for cookies in (f"{strange}; {own.cookie}={own.token}", f"{own.cookie}={own.token};{strange}"):
+        answer = httpx.get(f"{review.origin}/review/ann/queue", headers={b"cookie": cookies.encode("latin-1")})
+        assert answer.status_code == 200
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_without_a_token_nothing_is_shown(review: Review, page: str) -> None:
     with review.client(None) as stranger:

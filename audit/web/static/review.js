@@ -50,6 +50,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const answer = await fetch(target.action, { method: "POST", body: fields, headers: { Accept: "application/json" } });
       const said = (answer.headers.get("content-type") || "").includes("json") ? await answer.json() : {};
       if (answer.ok && said.at) {
+        if (target === form) keepDraft(true);
         location.assign(said.at);
         return; // busy until the next page is there
       }
@@ -70,12 +71,26 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   }
 
-  // Notes that are not saved yet outlive the page.
+  // Notes that are not saved yet outlive the page, and so do those of a verdict that is taken back. They are shown only
+  // in place of the very notes that they were written over: what was saved elsewhere meanwhile is newer.
+
+  const draftKey = () => `notes ${main.dataset.step} ${form.elements.prefix.value}`;
+  function keepDraft(sent) {
+    kept(session, draftKey(), JSON.stringify({ text: notes.value, over: sent ? null : notes.defaultValue }));
+  }
+
+  function draft() {
+    try {
+      return JSON.parse(kept(session, draftKey()));
+    } catch {
+      return null;
+    }
+  }
 
   if (notes) {
-    const key = `notes ${main.dataset.step} ${form.elements.prefix.value}`;
-    if (!main.dataset.answered && !notes.value) notes.value = kept(session, key) || "";
-    notes.addEventListener("input", () => kept(session, key, notes.value));
+    const written = draft();
+    if (written && (!main.dataset.answered || written.over === notes.defaultValue)) notes.value = written.text;
+    notes.addEventListener("input", () => keepDraft(false));
     notes.addEventListener("keydown", (event) => {
       const keep = find(".keep");
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && keep) form.requestSubmit(keep);

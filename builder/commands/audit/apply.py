@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from audit import revisions
+from builder.errors import BadInput
 from builder.text import printable
 
 _run = click.argument("run", type=click.Path(path_type=Path))
@@ -46,7 +47,10 @@ def _undo(run: Path) -> None:
     """Take the newest revision of RUN back: what stood before it stands again. Its files are kept."""
     number = revisions.undo(run)
     click.echo(f"revision {number} is taken back")
-    click.echo(printable(f"a release now takes its files from {revisions.current_files(run)}"))
+    try:
+        click.echo(printable(f"a release now takes its files from {revisions.current_files(run)}"))
+    except BadInput as error:  # the one that stands now may be of an earlier state of the run
+        click.echo(printable(f"what stands now is of no use to a release: {error}", longest=2000), err=True)
 
 
 commands = (_apply, _undo)

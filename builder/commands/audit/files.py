@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -51,7 +53,7 @@ def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> 
             form.write(steps, sys.stdout)
             return
         try:
-            with file.open("w", encoding="utf-8", newline="") as out:
+            with _whole(file) as out:
                 count = form.write(steps, out)
             for ending, text in form.beside.items():
                 file.with_name(file.stem + ending).write_text(text, encoding="utf-8")
@@ -60,6 +62,23 @@ def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> 
     click.echo(printable(f"{count} steps for {', '.join(filter(None, reviewers)) or 'a reviewer'}: {file}"))
     for ending in form.beside:
         click.echo(printable(str(file.with_name(file.stem + ending))))
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[TextIO]:
+    """The file to write into. What stood there, answers perhaps, is replaced when all is written, and not before."""
+    if file.exists() and not file.is_file():  # a pipe, a terminal
+        with file.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    place = file.resolve()
+    draft = place.with_name(f".{place.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _queue(store: AuditStore, cases: Cases, reviewer: str) -> Iterator[Outgoing]:
@@ -95,6 +114,10 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
             sys.exit(2)
         store.record_all(found.verdicts)
     click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    if found.noted:
+        click.echo(f"{found.noted} of these have notes, which are not taken without a verdict", err=True)
+    if found.strangers:
+        click.echo(printable(f"reviewers that the audit did not know: {', '.join(found.strangers)}"), err=True)
 
 
 def _kind(file: Path, kind: str | None) -> str:

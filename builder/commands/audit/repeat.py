@@ -40,19 +40,25 @@ def command(
     Calls count towards the run's budget. Executions are recorded one by one: after an interruption the same command
     goes on, and a larger --times adds to what is there.
 
-    Counts are by workload and label, with exact 95% intervals. No label and no file of a release depends on them.
+    Counts are by workload and label, with exact 95% intervals of the executions that were made: those of one step are
+    much alike, so for more than these steps they are too narrow, the more so the larger --times is. No label and no
+    file of a release depends on them.
     """
     stop = threading.Event()
     with AuditStore(run) as store, runs.opened(run, configs.load(config) if config else None) as opened:
+        sampled = {step.benchmark for step in store.steps()}
+        for name in workloads:
+            if name not in sampled:
+                raise BadInput(f"no sampled step is of a workload {name[:100]!r}", field="--workload", file=run)
         steps = picked(store.steps(), most, opened.config.protocol.audit.seed, workloads)
         if not steps:
-            raise BadInput("no sampled step is of a workload of that name", field="--workload", file=run)
+            raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
         opened.config.check_keys()
         console.name_foreign_code(opened.config.protocol)
         build = Build(opened, stop)
         reached: BudgetReached | None = None
         with (
-            stopping(stop, f"stepdown audit repeat {shlex.quote(str(run))} --times {times}"),
+            stopping(stop, _same_again(run, times, most, workloads, config)),
             console.shown(build.progress),
         ):
             try:
@@ -71,6 +77,19 @@ def command(
         click.echo(f"stepdown: {reached}; raise `operation.budget.{reached.name}`, then name the --config", err=True)
     if technical or reached is not None:
         sys.exit(WORK_LEFT)
+
+
+def _same_again(run: Path, times: int, most: int | None, workloads: tuple[str, ...], config: Path | None) -> str:
+    """The command that goes on with this work, and pays for no other.
+
+    >>> _same_again(Path("runs/q"), 3, 2, ("bfcl",), None)
+    'stepdown audit repeat runs/q --times 3 --steps 2 --workload bfcl'
+    """
+    words = ["stepdown", "audit", "repeat", str(run), "--times", str(times)]
+    words += ["--steps", str(most)] if most is not None else []
+    words += [word for name in workloads for word in ("--workload", name)]
+    words += ["--config", str(config)] if config is not None else []
+    return shlex.join(words)
 
 
 def _print(found: Mapping[tuple[str, str], Repeated], as_json: bool) -> None:

@@ -17,13 +17,14 @@ from audit.sampling import Plan
 from audit.store import AuditStore
 from audit.verdicts import reviewer_name
 from builder import console, runs
+from builder.commands.shares import Share
 from builder.errors import BadInput
 from builder.text import printable
 
 
 @click.command("sample")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--rate", type=click.FloatRange(0, 1), help="Share of the steps; by default the run's own (0.1).")
+@click.option("--rate", type=Share(), help="Share of the steps; by default the run's own (0.1).")
 @click.option("--seed", type=int, help="Of the draw; by default the run's own (0).")
 @click.option(
     "--minimum", type=click.IntRange(0), default=0, help="Steps of a stratum, at least, as far as it has them."
@@ -39,7 +40,7 @@ from builder.text import printable
 @click.option("--reviewers", metavar="NAME,NAME", help="Share the steps out; without it all reviewers get all steps.")
 @click.option(
     "--overlap",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.2,
     show_default=True,
     help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
@@ -91,6 +92,8 @@ def command(
             new = draw(store, ledger, protocol, plan, workloads)
             share_out(store, names, overlap, plan.seed)
             _report(store, steps, new)
+            if none := [name for name in names if not store.progress(name).total]:
+                click.echo(f"no step is left for {printable(', '.join(none))}: what is assigned stays so", err=True)
             if settle is not None:
                 name = reviewer_name(settle, field="--settle")
                 click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))

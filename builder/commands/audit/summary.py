@@ -29,6 +29,9 @@ def command(run: Path, as_json: bool) -> None:
     The second table leaves the lowest label out, which can only be tight. The third says how many labels that nobody
     settled must be expected to be too high: a stratum's share among its reviewed steps, times its other steps. Sums
     have intervals that hold for all their strata at once.
+
+    Agreement is of reviewers who were not told of each other's answers; those who were given a step because others
+    disagree on it (`sample --settle`) do not count for that step.
     """
     with runs.looked_at(run) as (ledger, protocol), AuditStore(run) as store:
         tiers = protocol.pool.tiers

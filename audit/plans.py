@@ -1,0 +1,43 @@
+"""Every plan that a run's sample was drawn by, as the audit's store keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+
+from audit.sampling import Plan, is_sampled
+from audit.store import AuditStore
+
+PLANS = "plans"
+"""Under which name the store keeps them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBy:
+    """A plan, and the workloads whose steps it was drawn from."""
+
+    plan: Plan
+    workloads: frozenset[str]
+
+    def takes(self, workload: str, row_id: str) -> bool:
+        """Whether the plan's rate takes a step, whenever the run came to have it."""
+        return workload in self.workloads and is_sampled(self.plan.seed, row_id, self.plan.rate)
+
+
+def keep_plan(store: AuditStore, plan: Plan, workloads: Collection[str]) -> None:
+    """Keep what a sample was drawn by, once."""
+    kept = store.meta(PLANS) or []
+    if (drawn_by := {**asdict(plan), "workloads": sorted(workloads)}) not in kept:
+        store.set_meta(PLANS, [*kept, drawn_by])
+
+
+def kept_plans(store: AuditStore) -> list[DrawnBy]:
+    """What the sample was drawn by. A plan that was kept without workloads was drawn from those of the sample."""
+    sampled = None
+    found = []
+    for record in store.meta(PLANS) or []:
+        workloads = record.pop("workloads", None)
+        if workloads is None:
+            workloads = sampled = sampled or {step.benchmark for step in store.steps()}
+        found.append(DrawnBy(Plan(**record), frozenset(workloads)))
+    return found
