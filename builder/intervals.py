@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from builder.extras import require
+
 
 class Interval(NamedTuple):
     low: float
@@ -12,6 +14,8 @@ class Interval(NamedTuple):
 
 def exact_interval(count: int, of: int, level: float = 0.95) -> Interval:
     """The Clopper-Pearson interval of `count` out of `of`; where there is nothing to count, all of [0, 1].
+
+    Raises ValueError where `count` is no part of `of`, and BadInput where statsmodels is not installed.
 
     >>> exact_interval(0, 0)
     Interval(low=0.0, high=1.0)
@@ -22,6 +26,7 @@ def exact_interval(count: int, of: int, level: float = 0.95) -> Interval:
         raise ValueError(f"{count} out of {of} is no share")
     if of == 0:
         return Interval(0.0, 1.0)
+    require("audit", "statsmodels")
     from statsmodels.stats.proportion import proportion_confint  # a second to import: only where it is needed
 
     low, high = proportion_confint(count, of, alpha=1 - level, method="beta")

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from builder.errors import BadInput
+from builder.extras import require
 from builder.records import exact_json
 from releases.layout import DATA, Row
 
@@ -41,11 +42,10 @@ SHARD_NAME = re.compile(r"data/(train|test)-(\d{5})-of-(\d{5})\.parquet")
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise BadInput("Parquet needs pyarrow: pip install 'stepdown[release]'") from None
+    require("release", "pyarrow")
+    import pyarrow
+    import pyarrow.parquet
+
     return pyarrow
 
 

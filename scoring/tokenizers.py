@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from builder.errors import BadInput
+from builder.extras import require
 from builder.text import printable
 from builder.tokens import approximate
-from scoring.needs import require
 
 Tokenizer = Callable[[str], int]
 """Tokens of a text."""
@@ -46,7 +46,7 @@ def tokenizer(name: str = CHARACTERS) -> Tokenizer:
 
 
 def _encoding(name: str) -> Tokenizer:
-    require("tiktoken")
+    require("release", "tiktoken")
     package = find_spec("litellm")
     if package is not None and package.submodule_search_locations:
         folder = Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"

@@ -10,9 +10,9 @@ import click
 
 from builder import console
 from builder.errors import BadInput
+from builder.extras import require
 from builder.tables import print_table
 from builder.text import printable
-from scoring.needs import require
 from scoring.rates import PAPER
 from scoring.tokenizers import CHARACTERS, ENCODINGS, tokenizer
 
@@ -45,7 +45,7 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     """
     if not tables_only and not as_json:
         _refuse_to_overwrite(out)
-    require("numpy", *(() if tables_only or as_json else ("jinja2", "matplotlib")))
+    require("release", "numpy", *(() if tables_only or as_json else ("jinja2", "matplotlib")))
     from reports.gather import gather
     from reports.page import page
     from reports.sections import sections

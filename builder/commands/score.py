@@ -12,9 +12,9 @@ import click
 
 from builder import console
 from builder.errors import BadInput
+from builder.extras import require
 from builder.tables import Table, print_table
 from scoring.bank import open_bank
-from scoring.needs import require
 from scoring.predictions import Predictions
 from scoring.rates import PAPER, read_rates
 from scoring.result import Metric, Part, Score
@@ -82,7 +82,7 @@ def command(
     Intervals (95%) are those of a bootstrap over trajectories. Beside the score stand every fixed tier, chance, and
     the best fixed tier chosen on training groups only, with what choosing it in hindsight would have flattered.
     """
-    require("numpy")
+    require("release", "numpy")
     if outcomes is not None:
         _refuse_to_overwrite(outcomes, folder, predictions)
     bank = open_bank(folder)

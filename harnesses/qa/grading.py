@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from builder.errors import BadInput, Technical
+from builder.extras import require
 from builder.records import Verdict
 from builder.text import printable
 from builder.validation import Strict
@@ -142,10 +142,9 @@ def _regex(rules: Regex, patterns: Sequence[str], row: str) -> Grader:
 
 def _compiled(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     """A pattern as a search that is given up with TimeoutError. Raises BadInput: no pattern, or not installed."""
-    try:
-        regex = importlib.import_module("regex")
-    except ImportError:
-        raise BadInput("grading by regex needs the package regex: pip install 'stepdown[judge]'") from None
+    require("judge", "regex")
+    import regex
+
     if len(pattern) > LONGEST_PATTERN:
         raise BadInput(f"a pattern has more than {LONGEST_PATTERN} characters", field="answers")
     try:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from builder.errors import BadInput, Lost
+from builder.errors import Lost
+from builder.extras import require
 from harnesses.swebench.labels import remove_leftovers
 
 _IDS = re.compile(r"\b[0-9a-f]{12,64}\b")
@@ -22,10 +23,9 @@ _log = logging.getLogger(__name__)
 
 def connect() -> Any:
     """A client of the daemon that the environment names (DOCKER_HOST), or of this machine's. Raises Lost, BadInput."""
-    try:
-        import docker
-    except ImportError:
-        raise BadInput("docker is not installed: pip install 'stepdown[swebench]'") from None
+    require("swebench", "docker")
+    import docker
+
     with reaching():
         return docker.from_env(timeout=_SECONDS)
 

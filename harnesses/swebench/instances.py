@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from builder.errors import BadInput
+from builder.extras import require
 from builder.records import Instance
 from builder.validation import Strict, read_jsonl, read_text, validated
 from harnesses.swebench.upstream import log_parsers
@@ -148,11 +149,10 @@ def _of_jsonl(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _of_parquet(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise BadInput("Parquet needs pyarrow: pip install 'stepdown[swebench]'", field="source.file") from None
+    require("swebench", "pyarrow", field="source.file")
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
     number = 0
     try:
         with ParquetFile(path) as file:
@@ -165,11 +165,10 @@ def _of_parquet(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _of_hub(source: Source) -> Iterator[tuple[dict[str, Any], Any]]:
-    try:
-        from datasets import load_dataset
-        from huggingface_hub.utils import logging
-    except ImportError:
-        raise BadInput("a data set needs datasets: pip install 'stepdown[swebench]'", field="source.dataset") from None
+    require("swebench", "datasets", field="source.dataset")
+    from datasets import load_dataset
+    from huggingface_hub.utils import logging
+
     logging.set_verbosity_error()  # else every retry without a network is a warning
     try:
         rows = load_dataset(source.dataset, split=source.split, revision=source.revision)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from builder.errors import BadInput
+from builder.extras import require
 from builder.intervals import exact_interval
 
 
@@ -13,10 +14,9 @@ def draw(path: Path, scores: Mapping[str, Sequence[float]], good: Sequence[bool]
     """Write an SVG or PNG. Raises BadInput: another ending, a place that can not be written, matplotlib missing."""
     if path.suffix.lower() not in {".svg", ".png"}:
         raise BadInput("a plot is an .svg or a .png", file=path)
-    try:
-        import matplotlib
-    except ImportError:
-        raise BadInput("plots need matplotlib: pip install 'stepdown[judge]'") from None
+    require("judge", "matplotlib")
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from builder.errors import BadInput
+from builder.extras import require
 from judges.calibration.choosing import (
     Chosen,
     Comparison,
@@ -187,11 +187,7 @@ def _comparison_json(found: Comparison) -> dict[str, Any]:
 
 def check(thresholds: Sequence[float], target: float) -> None:
     """Raises BadInput for a threshold or a target that is none, or where a library is missing."""
-    for library in ("numpy", "statsmodels"):
-        try:
-            importlib.import_module(library)
-        except ImportError:
-            raise BadInput(f"calibrating needs {library}: pip install 'stepdown[judge]'") from None
+    require("judge", "numpy", "statsmodels")
     if not 0 <= target < 1:
         raise BadInput(f"{target:g} is no share: from 0 to below 1", field="--target")
     if any(threshold != threshold for threshold in thresholds):

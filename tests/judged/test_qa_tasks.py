@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,14 +228,7 @@ def test_a_wrong_option_names_its_field(options: dict[str, Any], problem: str) -
 
 
 def test_without_the_regex_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.import_module
-
-    def without(name: str, package: str | None = None) -> Any:
-        if name == "regex":
-            raise ImportError(name)
-        return real(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", without)
+    monkeypatch.setitem(sys.modules, "regex", None)
     assert verdict(*only(tmp_path, ROW), "4")[0] is Verdict.PASS
     with pytest.raises(BadInput, match=r"pip install 'stepdown\[judge\]'"):
         only(tmp_path, ROW, grading={"by": "regex"})

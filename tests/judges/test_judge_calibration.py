@@ -228,7 +228,7 @@ def test_a_library_that_is_missing_is_named(file: Path, library: str, monkeypatc
     done = calibrate(file)
     assert (done.code, done.err.strip()) == (
         2,
-        f"stepdown: calibrating needs {library}: pip install 'stepdown[judge]'",
+        f"stepdown: this needs {library}: pip install 'stepdown[judge]'",
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from builder.errors import BadInput
+from builder.extras import require
 from builder.text import printable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
 
     The steps come from `stepdown audit sample RUN`. In the page, `?` shows the keys.
     """
-    _check_installed()
+    require("audit", *NEEDED)
     from audit.cases import cases_of
     from audit.store import AuditStore
     from audit.web.gate import Desk
@@ -84,9 +84,3 @@ def _names(given: str | None, known: Sequence[str]) -> Iterator[str]:
 
 def _tell(error: Exception) -> None:
     click.echo(f"stepdown: a page failed: {printable(f'{type(error).__name__}: {error}')}", err=True)
-
-
-def _check_installed() -> None:
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        raise BadInput(f"the review page needs {', '.join(missing)}: pip install 'stepdown[audit]'")
