@@ -100,7 +100,7 @@ def test_a_line_without_end(release: Path) -> None:
     assert any("question_bank.jsonl:31: the line is longer than" in line for line in found), found
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "README.md", "croissant.json", "LICENSE.md"])
+@pytest.mark.parametrize("name", ["manifest.json", "README.md", "croissant.json", "LICENSE.md", "SHA256SUMS"])
 def test_a_document_without_end(name: str, release: Path) -> None:
     with (release / name).open("ab") as file:
         file.truncate(LARGEST_DOCUMENT + 1)

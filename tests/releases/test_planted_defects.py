@@ -230,6 +230,12 @@ DEFECTS = [
         "seeds.models.office",
     ),
     in_manifest("another pool", lambda run: run["pool"].update(digest="0" * 64), "not that of", "pool.digest"),
+    in_manifest(
+        "a pool whose models are not named",
+        lambda run: run["protocol"]["pool"]["tiers"][0].update(models=[]),
+        "not the names of the models",
+        "pool.tiers.0.models",
+    ),
     in_manifest("a pool without version", lambda run: run["pool"].update(version=""), "is missing", "pool.version"),
     in_manifest("other labels", lambda run: run["labels"]["office"].update(low=99), "not those of the runs", "labels"),
     in_manifest("other instances", one_more, "the runs have 11", "instances"),
