@@ -59,6 +59,15 @@ class _UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def yaml_value(text: str) -> Any:
+    """The value of a YAML text in which no key is given twice. Raises yaml.YAMLError, whatever the text holds."""
+    try:
+        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        # The loader's own constructors raise all of these: `!!bool x` is a KeyError, `!!int ""` an IndexError.
+        raise yaml.YAMLError(f"a value that can not be read: {error}") from None
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds. Raises BadInput: unreadable, not YAML, not a mapping, or holding an API key."""
     text = read_text(path)
@@ -71,11 +80,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
                 line=number,
             )
     try:
-        data = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        data = yaml_value(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise BadInput(str(error.problem), file=path, line=mark.line + 1 if mark else None) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise BadInput(f"not YAML: {error}", file=path) from None
     if not isinstance(data, dict):
         raise BadInput("must be a mapping of keys to values", file=path)

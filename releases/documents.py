@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from builder.keys import key_in
+from builder.validation import yaml_value
 from releases.card import BEGIN, END, counts_block, head_of
 from releases.croissant import CONTEXT, RAI_KEYS, croissant
 from releases.layout import ROWS, Manifest
@@ -58,8 +59,8 @@ def card_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
         yield "", f"its head is longer than {LONGEST_HEAD} characters"
         return
     try:
-        head = yaml.safe_load(parts[1])
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        head = yaml_value(parts[1])
+    except yaml.YAMLError as error:
         yield "", f"its head is not YAML: {str(error)[:200]}"
         return
     due = head_of(manifest)
@@ -69,6 +70,9 @@ def card_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
     for key in ("configs", "license_link", "size_categories", "stepdown"):
         if head.get(key) != due[key]:
             yield key, f"must be {json.dumps(due[key], ensure_ascii=False)[:300]}"
+    for key in ("dataset_info", "builder_config"):
+        if key in head:
+            yield key, "changes what load_dataset gives: the Parquet files say themselves what they hold"
     for key in ("license", "task_categories", "tags", "pretty_name"):
         if not head.get(key):
             yield key, "is missing"

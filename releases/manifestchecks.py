@@ -34,6 +34,7 @@ def run_problems(run: RunManifest) -> Iterator[Finding]:
     """What keeps a run out of a release: sources that are not pinned, audit verdicts that are not settled."""
     yield from _pinned(run)
     yield from _digests(run)
+    yield from _models(run)
     yield from _seeds(run)
     yield from _audit(run)
 
@@ -115,11 +116,27 @@ def _seeds(run: RunManifest) -> Iterator[Finding]:
                 yield f"seeds.models.{benchmark}", f"{model!r} is no model of the strong tier"
 
 
-def _strong(pool: Any) -> list[Any]:
+def _models(run: RunManifest) -> Iterator[Finding]:
+    """Each tier has models, and both lists of them agree: their names are looked for in the rows."""
+    protocol = run.protocol.get("pool")
+    for index, (said, priced) in enumerate(zip(_tier_models(run.pool), _tier_models(protocol), strict=False)):
+        names = [model.get("name") if isinstance(model, dict) else None for model in priced]
+        if not said or said != names:
+            yield f"pool.tiers.{index}.models", "not the names of the models of the protocol's pool"
+
+
+def _tier_models(pool: Any) -> list[list[Any]]:
+    """The models of each tier, as they stand there."""
     tiers = pool.get("tiers") if isinstance(pool, dict) else None
-    last = tiers[-1] if isinstance(tiers, list) and tiers else None
-    models = last.get("models") if isinstance(last, dict) else None
-    return models if isinstance(models, list) else []
+    found = [
+        tier.get("models") if isinstance(tier, dict) else None for tier in (tiers if isinstance(tiers, list) else ())
+    ]
+    return [models if isinstance(models, list) else [] for models in found]
+
+
+def _strong(pool: Any) -> list[Any]:
+    tiers = _tier_models(pool)
+    return tiers[-1] if tiers else []
 
 
 def _audit(run: RunManifest) -> Iterator[Finding]:

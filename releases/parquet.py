@@ -6,7 +6,6 @@ not.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from builder.errors import BadInput
 from builder.extras import require
 from builder.records import exact_json
-from releases.layout import DATA, Row
+from releases.layout import DATA, Row, parsed_json
 
 SHARD_BYTES = 256 << 20
 """Of JSON text in a shard, about; zstd makes a fraction of it."""
@@ -75,6 +74,7 @@ class Shards:
         self._folder, self._split, self._shard_bytes = release / DATA, split, shard_bytes
         self._portion_bytes = min(PORTION_BYTES, shard_bytes)
         self._writer: Any = None
+        self._file: Any = None
         self._waiting: list[dict[str, Any]] = []
         self._bytes = self._waiting_bytes = 0
         self._rows: list[int] = []
@@ -94,7 +94,8 @@ class Shards:
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
             path = self._folder / self._draft_name(len(self._rows))
-            self._writer = self._arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+            self._file = path.open("wb")  # opened here: Arrow takes a path for an address, and wants it in UTF-8
+            self._writer = self._arrow.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
             self._rows.append(0)
         self._writer.write_table(self._arrow.Table.from_pylist(self._waiting, schema=self._schema))
         self._rows[-1] += len(self._waiting)
@@ -105,7 +106,10 @@ class Shards:
 
     def _end_shard(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            finally:
+                self._file.close()
             self._writer, self._bytes = None, 0
 
     def _draft_name(self, number: int) -> str:
@@ -134,20 +138,50 @@ def records(release: Path, name: str) -> Iterator[dict[str, Any]]:
     arrow = _pyarrow()
     path = release / name
     try:
-        with arrow.parquet.ParquetFile(path, memory_map=False) as file:
-            found = [(field.name, str(field.type)) for field in file.schema_arrow]
+        # What a file stores once and names in many rows stays stored once: a few kilobytes could else become gigabytes.
+        texts = [name for name, kind in COLUMNS if kind == "string"]
+        with path.open("rb") as opened, arrow.parquet.ParquetFile(opened, read_dictionary=texts) as file:
+            found = [(field.name, str(_stored(field.type))) for field in file.schema_arrow]
             if found != list(COLUMNS):
                 raise BadInput("the columns are not those of a release", file=path)
+            if file.schema_arrow.metadata or any(key not in _ARROWS_OWN for key in file.metadata.metadata or ()):
+                raise BadInput("holds more than rows: notes of its own, which loaders act on", file=path)
             for group in range(file.num_row_groups):
                 size = file.metadata.row_group(group).total_byte_size
                 if not 0 <= size <= LARGEST_PORTION:
                     raise BadInput(f"row group {group} is larger than {LARGEST_PORTION} bytes", file=path)
             for batch in file.iter_batches(batch_size=256):
-                yield from batch.to_pylist()
+                columns = [list(_values(batch.column(name))) for name, _ in COLUMNS]
+                for values in zip(*columns, strict=True):
+                    yield {name: value for (name, _), value in zip(COLUMNS, values, strict=True)}
     except BadInput:
         raise
+    except KeyError:  # of a column that shall be read
+        raise BadInput("the columns are not those of a release", file=path) from None
     except (arrow.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise BadInput(f"not a Parquet file that can be read: {error}", file=path) from None
+
+
+def _values(column: Any) -> Iterator[Any]:
+    """The values of a column; what the file stores once is one object, however many rows have it."""
+    if not hasattr(column, "dictionary"):
+        yield from column.to_pylist()
+        return
+    stored = column.dictionary
+    met: dict[int | None, Any] = {None: None}
+    for place in column.indices.to_pylist():
+        if place not in met:
+            met[place] = stored[place].as_py()
+        yield met[place]
+
+
+_ARROWS_OWN = frozenset({b"ARROW:schema"})
+"""Notes on a Parquet file that pyarrow itself leaves there, and takes into account."""
+
+
+def _stored(kind: Any) -> Any:
+    """The type of a column's values, stored once each or not."""
+    return getattr(kind, "value_type", kind)
 
 
 def difference(row: Row, record: dict[str, Any]) -> tuple[str, str] | None:
@@ -162,13 +196,19 @@ def difference(row: Row, record: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
+_LONGEST_SPELLING = 8
+"""How much longer the same JSON may be when written otherwise: an escaped letter takes six, and spaces some."""
+
+
 def _same_json(value: Any, text: str | None) -> bool:
     if value is None or text is None:
         return value is None and text is None
     exact = exact_json(value)
     if exact == text:
         return True
+    if len(text) > _LONGEST_SPELLING * len(exact):
+        return False
     try:
-        return exact_json(json.loads(text)) == exact
-    except (ValueError, RecursionError):
+        return exact_json(parsed_json(text.encode(), Path())) == exact
+    except (BadInput, ValueError, RecursionError):
         return False

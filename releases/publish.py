@@ -16,9 +16,16 @@ from audit.revisions import current_files
 from audit.store import FILE_NAME as AUDIT
 from audit.store import AuditStore
 from builder.errors import BadInput, StepdownError
+from builder.text import is_id
 from releases.card import card
 from releases.croissant import croissant
-from releases.documents import document_texts, text_problems
+from releases.documents import (
+    card_problems,
+    croissant_problems,
+    document_texts,
+    license_problems,
+    text_problems,
+)
 from releases.files import described, sha256_of, sums
 from releases.layout import (
     CARD,
@@ -77,6 +84,7 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = si
 
     Raises Refused with all that is wrong, and BadInput where an argument is.
     """
+    _check_words(settings)
     problems = Problems()
     sources = [source_of(run, current_files(run), problems, settings.partial) for run in runs]
     for source in sources:
@@ -91,6 +99,14 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = si
         _sync(draft)
         draft.rename(out)
     return manifest
+
+
+def _check_words(settings: Settings) -> None:
+    """What a person says of a release stands in headings, YAML and links: each of it is one line."""
+    for name in ("name", "version", "license", "creator", "url"):
+        text: str = getattr(settings, name)
+        if not is_id(text) and (text or name in ("name", "version", "license")):
+            raise BadInput("must be 1 to 200 characters without control characters", field=f"--{name}")
 
 
 def _audited(source: Source, problems: Problems) -> None:
@@ -123,6 +139,9 @@ def _draft(out: Path) -> Iterator[Path]:
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise BadInput("is there and not an empty folder: a release is never written over", file=out)
+        for folder in out.absolute().parents:
+            if (folder / MANIFEST).is_file() and (folder / ROWS).is_file():
+                raise BadInput(f"is inside of {folder}, a run or a release, whose files are all listed", file=out)
         draft = out.parent / f".{out.name}.draft"
         draft.mkdir(parents=True, exist_ok=True)
         handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -316,7 +335,7 @@ def _by_tier(found: Counter[str], names: Sequence[str]) -> dict[str, int]:
 
 
 def _look_at_documents(draft: Path, manifest: Manifest, problems: Problems) -> None:
-    """What runs and settings brought into manifest and documents."""
+    """What runs and settings brought into manifest and documents: `verify` must find nothing there."""
     for place, problem in manifest_problems(manifest):
         problems.add(MANIFEST, problem, field=place)
     for place, text in document_texts(manifest.model_dump(mode="json", exclude_none=True)):
@@ -325,6 +344,14 @@ def _look_at_documents(draft: Path, manifest: Manifest, problems: Problems) -> N
     for name in (CARD, CROISSANT, LICENSES):
         for problem in text_problems((draft / name).read_text(encoding="utf-8"), manifest.allowed_paths):
             problems.add(name, problem)
+    described = json.loads((draft / CROISSANT).read_text(encoding="utf-8"))
+    for name, findings in (
+        (CARD, card_problems((draft / CARD).read_text(encoding="utf-8"), manifest)),
+        (CROISSANT, croissant_problems(described, manifest)),
+        (LICENSES, license_problems((draft / LICENSES).read_text(encoding="utf-8"), manifest)),
+    ):
+        for place, problem in findings:
+            problems.add(name, problem, field=place)
 
 
 def _write(path: Path, text: str) -> None:

@@ -59,7 +59,21 @@ def texts_of(value: Any) -> Texts:
                 todo.extend((part, depth + 1) for part in item)
         elif isinstance(item, float) and not math.isfinite(item):
             problem = "a number that is too large"
-    return Texts("\n".join(found), problem)
+    return Texts(readable("\n".join(found)), problem)
+
+
+_ESCAPED = re.compile(r"\\+(?:u00([2-7][0-9A-Fa-f])|(/))")
+
+
+def readable(text: str) -> str:
+    """The text and, where it quotes JSON with letters or slashes escaped, what that says.
+
+    >>> readable('{"path": "\\\\/home\\\\/ann"}').splitlines()[1]
+    '{"path": "/home/ann"}'
+    """
+    if "\\u00" not in text and "\\/" not in text:
+        return text
+    return text + "\n" + _ESCAPED.sub(lambda found: found[2] or chr(int(found[1], 16)), text)
 
 
 def unstorable(text: str) -> str | None:
@@ -103,8 +117,17 @@ def home_folder(text: str, allowed: Collection[str] = ()) -> str | None:
     """
     if not any(part in text for part in _HOME_PARTS):
         return None
-    found = (match[0].rstrip(".") for match in _HOME.finditer(text))
+    found = (match[0].rstrip(".") for match in _HOME.finditer(text) if not _in_address(text, match.start()))
     return next((path for path in found if path not in allowed), None)
+
+
+_LONGEST_ADDRESS = 2000
+
+
+def _in_address(text: str, place: int) -> bool:
+    """Whether a place is in the path of a web address: `https://example.org/home/page` is nobody's folder."""
+    before = re.split(r"[\s\"'`<>()]", text[max(0, place - _LONGEST_ADDRESS) : place])[-1]
+    return re.search(r"https?://[^/]", before) is not None
 
 
 def names_of(runs: Iterable[RunManifest]) -> tuple[str, ...]:
@@ -129,12 +152,34 @@ def _models(run: RunManifest) -> Iterator[dict[str, Any]]:
         yield from (model for model in (models if isinstance(models, list) else ()) if isinstance(model, dict))
 
 
+_SEPARATORS = re.compile(r"[-_. :]+")
+_SEPARATED = r"[-_. :\u00a0\u2010-\u2015]"
+
+
+def _first(name: str) -> str:
+    """What every spelling of a name begins with."""
+    return name if _is_word(name) else _SEPARATORS.split(name)[0]
+
+
+def _is_word(name: str) -> bool:
+    """Names without a digit, such as `small-model`, may be ordinary words once they are spelt otherwise."""
+    return not any(letter.isdigit() for letter in name) or not _SEPARATORS.split(name)[0]
+
+
+def _spelt(name: str) -> str:
+    """A pattern of the ways in which people and models write a name."""
+    if _is_word(name):
+        return re.escape(name)
+    return _SEPARATED.join(map(re.escape, _SEPARATORS.split(name)))
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """What is looked for in the rows of one release."""
 
     names: tuple[str, ...] = ()
-    """In lower case. A name counts where it stands as a word of its own, whatever the case."""
+    """In lower case. A name counts where it stands as a word of its own, whatever its case and separators: `Opus 4.6`
+    and `opus_4-6` are `opus-4.6`."""
     allowed_names: frozenset[str] = frozenset()
     allowed_paths: frozenset[str] = frozenset()
     own_paths: tuple[str, ...] = ()
@@ -144,11 +189,11 @@ class Watch:
     def names_in(self, text: str) -> frozenset[str]:
         """The names of pool models in a text."""
         lower = text.lower()
-        return frozenset(name for name in self.names if name in lower and self._shape(name).search(lower))
+        return frozenset(name for name in self.names if _first(name) in lower and self._shape(name).search(lower))
 
     def _shape(self, name: str) -> re.Pattern[str]:
         if name not in self._shapes:
-            self._shapes[name] = re.compile(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])")
+            self._shapes[name] = re.compile(rf"(?<![a-z0-9]){_spelt(name)}(?![a-z0-9])")
         return self._shapes[name]
 
     def in_message(self, texts: Texts) -> Iterator[str]:

@@ -64,7 +64,11 @@ def verify(release: Path, tell: Tell = silent) -> Verified:
     result.manifest = manifest = _manifest(release, plain, problems)
     if manifest is None:
         return result
-    digests = _rows(release, manifest, plain, result, tell)
+    digests: dict[str, str] = {}
+    try:
+        digests |= _rows(release, manifest, plain, result, tell)
+    except BadInput as error:
+        problems.bad_input(ROWS, error)
     digests |= _documents(release, manifest, plain, problems)
     _files(release, manifest, plain, digests, problems)
     return result
@@ -276,6 +280,10 @@ def _files(release: Path, manifest: Manifest, plain: set[str], digests: dict[str
     if ROWS in manifest.files and manifest.files[ROWS].rows != manifest.rows:
         problems.add(MANIFEST, f"must be {manifest.rows}", field=f"files.{ROWS}.rows")
     if SUMS in plain and MANIFEST in plain:
-        digests[MANIFEST] = sha256_of(release / MANIFEST)[0]
-        if _content(release / SUMS) != sums({name: digests[name] for name in digests if name in plain}).encode():
-            problems.add(SUMS, "not the digests of the files, a line each, in the order of their names")
+        try:
+            digests[MANIFEST] = sha256_of(release / MANIFEST)[0]
+            due = sums({name: digests[name] for name in digests if name in plain}).encode()
+            if _content(release / SUMS) != due:
+                problems.add(SUMS, "not the digests of the files, a line each, in the order of their names")
+        except BadInput as error:
+            problems.bad_input(SUMS, error)

@@ -26,7 +26,7 @@ from scoring.tally import COLUMNS, METRICS, Batch, Outcomes, metrics, outcomes, 
 from scoring.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
-    from numpy import float64, int64
+    from numpy import float64, int64, uint64
     from numpy.typing import NDArray
 
 BATCH_ROWS = 4096
@@ -42,7 +42,7 @@ class Settings:
     rates: Sequence[Rate]
     tokens: Tokenizer
     split: str | None = None
-    """Only rows of this split are scored."""
+    """Only rows of this split are scored. What a router has to beat on `test` is still chosen on `train`."""
     resamples: int = RESAMPLES
     """Of the bootstrap; 0: no intervals."""
     by_group: bool = False
@@ -59,6 +59,10 @@ class _Tally:
         self._settings, self._names = settings, [tier.name for tier in bank.tiers]
         self._count = len(bank.tiers)
         self.workloads: dict[str, int] = {}
+        """Those that are scored, by their number among all."""
+        self._numbers: dict[str, int] = {}
+        self._scored: set[int] = set()
+        """The parts that are scored; a fixed tier may have been tried on others too."""
         self._sums, self._workload, self._group = array("d"), array("q"), array("Q")
         self._confusion: dict[int, NDArray[int64]] = {}
         self.missing = self.broken = 0
@@ -76,20 +80,48 @@ class _Tally:
         batch = Batch.of(steps, labels, Prices(steps, self._settings.rates), self._count)
         came_to = outcomes(batch, predicted)
         by_trajectory = sums(batch, came_to)
-        workloads = np.array([self.workloads.setdefault(one.benchmark, len(self.workloads)) for one in found])
+        workloads = self._workloads_of(found)
+        self.workloads |= {one.benchmark: self._numbers[one.benchmark] for one in found}
         groups = np.array([_group_key(one) for one in found], dtype=np.uint64)
-        splits = np.array([self._splits.setdefault(one.split, len(self._splits)) for one in found])
+        parts = self._parts_of(found, groups)
         self._sums.frombytes(by_trajectory.tobytes())
         self._workload.extend(workloads.tolist())
         self._group.extend(groups.tolist())
         self._count_errors(np.repeat(workloads, [len(one.steps) for one in found]), labels, predicted)
-        parts = splits * FOLDS + (groups % np.uint64(FOLDS)).astype(np.int64)
-        for tier, baseline in enumerate(self._fixed.values()):
-            baseline.add(parts, workloads, sums(batch, outcomes(batch, np.full_like(labels, tier))))
+        self._scored |= set(parts.tolist())
+        self._add_fixed(batch, parts, workloads)
         self._random.add(parts, workloads, random_sums(batch))
         drawn = self._stream.integers(0, self._count, len(labels))
         self._draw.add(parts, workloads, sums(batch, outcomes(batch, drawn)))
         return batch, came_to
+
+    def learn(self, found: Sequence[ScoredTrajectory]) -> None:
+        """Add trajectories that are not scored, on which a fixed tier may be chosen."""
+        import numpy as np
+
+        labels = np.array([step.label for one in found for step in one.steps], dtype=np.int64)
+        steps = Steps.of(found)
+        batch = Batch.of(steps, labels, Prices(steps, self._settings.rates), self._count)
+        groups = np.array([_group_key(one) for one in found], dtype=np.uint64)
+        self._add_fixed(batch, self._parts_of(found, groups), self._workloads_of(found))
+
+    def _workloads_of(self, found: Sequence[ScoredTrajectory]) -> NDArray[int64]:
+        import numpy as np
+
+        return np.array([self._numbers.setdefault(one.benchmark, len(self._numbers)) for one in found])
+
+    def _parts_of(self, found: Sequence[ScoredTrajectory], groups: NDArray[uint64]) -> NDArray[int64]:
+        """The part of each trajectory: its split, and the fold that its group is in."""
+        import numpy as np
+
+        splits = np.array([self._splits.setdefault(one.split, len(self._splits)) for one in found])
+        return splits * FOLDS + (groups % np.uint64(FOLDS)).astype(np.int64)
+
+    def _add_fixed(self, batch: Batch, parts: NDArray[int64], workloads: NDArray[int64]) -> None:
+        import numpy as np
+
+        for tier, baseline in enumerate(self._fixed.values()):
+            baseline.add(parts, workloads, sums(batch, outcomes(batch, np.full_like(batch.labels, tier))))
 
     def _count_errors(self, workloads: NDArray[int64], labels: NDArray[int64], predicted: NDArray[int64]) -> None:
         import numpy as np
@@ -122,10 +154,10 @@ class _Tally:
                 int(here.sum()),
                 len(units[name]),
                 int(failed[here].sum()),
-                _metrics(each[index], edges.workloads[name] if edges else None),
+                _metrics(each[place], edges.workloads[name] if edges else None),
                 _table(self._confusion[index]),
             )
-            for (name, index), here in zip(self.workloads.items(), mine.values(), strict=True)
+            for place, ((name, index), here) in enumerate(zip(self.workloads.items(), mine.values(), strict=True))
         )
         whole = Part(
             "all",
@@ -144,24 +176,24 @@ class _Tally:
         every = {**self._fixed, "random, expected": self._random, "random, one draw": self._draw}
         found = {}
         for name, baseline in every.items():
-            overall = metrics(baseline.of(baseline.parts(), len(self.workloads)))[1]
+            overall = metrics(baseline.of(sorted(self._scored), len(self._numbers)))[1]
             found[name] = {metric: _number(value) for metric, value in zip(METRICS, overall, strict=True)}
         return found
 
     def _best_fixed(self) -> Iterator[BestFixed]:
-        """By folds of the groups; and by the declared splits, where both are among the rows."""
+        """By folds of the groups that are scored; and on train for test, where rows name both."""
         fixed = dict(zip(self._names, self._fixed.values(), strict=True))
-        parts = next(iter(fixed.values())).parts()
+        scored, every = sorted(self._scored), next(iter(fixed.values())).parts()
         folds = [
-            ([part for part in parts if part % FOLDS == fold], [part for part in parts if part % FOLDS != fold])
+            ([part for part in scored if part % FOLDS == fold], [part for part in scored if part % FOLDS != fold])
             for fold in range(FOLDS)
         ]
-        crossed = best_fixed(f"{FOLDS} folds", fixed, folds, len(self.workloads))
+        crossed = best_fixed(f"{FOLDS} folds", fixed, folds, len(self._numbers))
         if crossed is not None and len(crossed.folds) > 1:
             yield crossed
         if {TRAIN, TEST} <= self._splits.keys():
-            train, test = ([part for part in parts if part // FOLDS == self._splits[name]] for name in (TRAIN, TEST))
-            declared = best_fixed("train to test", fixed, [(test, train)], len(self.workloads))
+            train, test = ([part for part in every if part // FOLDS == self._splits[name]] for name in (TRAIN, TEST))
+            declared = best_fixed("train to test", fixed, [(test, train)], len(self._numbers))
             if declared is not None:
                 yield declared
 
@@ -202,6 +234,8 @@ def score(bank: Bank, predictions: Predictions, settings: Settings, outcomes_fil
                 predicted = predictions.of([step.id for one in found for step in one.steps])
                 kept = [settings.split is None or one.split == settings.split for one in found]
                 wanted = [one for one, keep in zip(found, kept, strict=True) if keep]
+                if settings.split == TEST and (training := [one for one in found if one.split == TRAIN]):
+                    tally.learn(training)
                 if not wanted:
                     continue
                 here = [keep for one, keep in zip(found, kept, strict=True) for _ in one.steps]

@@ -12,6 +12,7 @@ from builder import console
 from builder.commands.shares import Share
 from builder.errors import BadInput
 from builder.text import printable
+from builder.validation import validated
 from releases.layout import Holdout
 from releases.publish import Refused, Settings, publish
 
@@ -89,7 +90,7 @@ def command(
         creator=creator,
         url=url,
         license=terms,
-        holdout=Holdout(share=holdout, seed=split_seed),
+        holdout=validated(Holdout, {"share": holdout, "seed": split_seed}, field="--holdout"),
         allowed_names=frozenset(item.lower() for item in allow_name),
         allowed_paths=frozenset(allow_path),
         without=frozenset(without),
@@ -108,7 +109,7 @@ def command(
         click.echo("the groups are too few for this holdout: all are in one split (try --split-seed)", err=True)
     for allowed, rows in manifest.allowed_names.items():
         click.echo(f"allowed: {printable(allowed)} in {rows} rows")
-    click.echo(str(out))
+    click.echo(printable(str(out)))
 
 
 def _day(text: str | None) -> str:

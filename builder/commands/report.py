@@ -76,7 +76,7 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
         draft.replace(out)
     finally:
         draft.unlink(missing_ok=True)
-    terminal.print(str(out), markup=False)
+    terminal.print(printable(str(out)), markup=False)
 
 
 def _refuse_to_overwrite(out: Path) -> None:

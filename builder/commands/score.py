@@ -14,6 +14,7 @@ from builder import console
 from builder.errors import BadInput
 from builder.extras import require
 from builder.tables import Table, print_table
+from builder.text import printable
 from scoring.bank import open_bank
 from scoring.predictions import Predictions
 from scoring.rates import PAPER, read_rates
@@ -114,7 +115,7 @@ def command(
         out.print("best fixed tier: too few groups to hold any out")
     out.print(f"rows without a prediction: {found.missing}; with one that names no tier: {found.broken}")
     if outcomes:
-        out.print(str(outcomes), markup=False)
+        out.print(printable(str(outcomes)), markup=False)
 
 
 def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_a_line_without_end(release: Path) -> None:
     assert any("question_bank.jsonl:31: the line is longer than" in line for line in found), found
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "README.md", "croissant.json", "LICENSE.md"])
+@pytest.mark.parametrize("name", ["manifest.json", "README.md", "croissant.json", "LICENSE.md", "SHA256SUMS"])
 def test_a_document_without_end(name: str, release: Path) -> None:
     with (release / name).open("ab") as file:
         file.truncate(LARGEST_DOCUMENT + 1)
@@ -199,3 +200,56 @@ def test_a_hubs_own_files_beside_the_release_are_passed_over(release: Path) -> N
     (release / ".gitattributes").write_text("*.parquet filter=lfs\n")
     (release / ".git").mkdir()
     assert problems(release) == []
+
+
+def test_a_text_stored_once_and_named_often_stays_stored_once(release: Path) -> None:
+    """Ten kilobytes of Parquet that say two terabytes."""
+    path = release / SHARD
+    table = pq.read_table(path)
+    often = pa.array([0] * 20_000, pa.int32())
+    long = pa.array(["[" + "0," * (20 << 20) + "0]"])
+    columns = {
+        name: pa.DictionaryArray.from_arrays(often, long)
+        if name == "messages"
+        else pa.DictionaryArray.from_arrays(often, pa.array([column[0].as_py()], column.type))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False, dictionary_pagesize_limit=1 << 30)
+    SealedRelease(release).seal()
+    assert path.stat().st_size < 50_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = problems(release)
+    assert any(f"{SHARD}:1: messages: not that of the row" in line for line in found), found
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10  # KiB
+
+
+def test_notes_on_a_shard_are_refused(release: Path) -> None:
+    path = release / SHARD
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"huggingface": '{"info": {"features": {}}}'}), path)
+    SealedRelease(release).seal()
+    assert any(f"{SHARD}: holds more than rows" in line for line in problems(release))
+
+
+def test_a_key_that_is_given_twice_in_a_shard_is_refused(release: Path) -> None:
+    path = release / SHARD
+    table = pq.read_table(path)
+    place = table.column_names.index("messages")
+    texts = [
+        text.replace('"content":', '"content": "another text", "content":', 1) for text in table["messages"].to_pylist()
+    ]
+    pq.write_table(table.set_column(place, "messages", pa.array(texts)), path)
+    SealedRelease(release).seal()
+    assert any(f"{SHARD}:1: messages: not that of the row" in line for line in problems(release))
+
+
+@pytest.mark.parametrize("value", ["!!bool x", '!!int ""', "!!timestamp x", '!!float ""', "!!python/object:os.x {}"])
+def test_yaml_that_its_own_reader_stumbles_over(value: str, release: Path) -> None:
+    head = "license: other"
+    SealedRelease(release).document("README.md", lambda text: text.replace(head, f"license: {value}", 1))
+    assert any("README.md: its head is not YAML" in line for line in problems(release))
+
+
+def test_a_card_that_tells_loaders_of_other_columns(release: Path) -> None:
+    note = "dataset_info:\n  features:\n  - {name: id, dtype: int32}\n"
+    SealedRelease(release).document("README.md", lambda text: text.replace("---\n", "---\n" + note, 1))
+    assert any("README.md: dataset_info: changes what load_dataset gives" in line for line in problems(release))

@@ -153,6 +153,21 @@ DEFECTS = [
         "tools that are none", lambda row: row.update(tools=[{"type": "function"}]), "must be a function", "tools.0"
     ),
     in_rows("a model's name in an answer", say("I am M1-Alpha."), "names a model of the pool: m1-alpha", "messages.2"),
+    in_rows(
+        "a model's name spelt otherwise", say("I am M1 Alpha."), "names a model of the pool: m1-alpha", "messages.2"
+    ),
+    in_rows(
+        "a key between escapes",
+        first_call(lambda call: call["function"].update(arguments='{"key": "\\u0073k-' + "a1B2" * 6 + '"}')),
+        "looks like an API key",
+        "messages.2",
+    ),
+    in_rows(
+        "a home between escapes",
+        first_call(lambda call: call["function"].update(arguments='{"path": "\\/home\\/annabel"}')),
+        "in somebody's home: /home/annabel",
+        "messages.2",
+    ),
     in_rows("a model's name in a field", renamed("m0-alpha_7"), "names a model of the pool", "instance_id", 1),
     in_rows("an API key", say("use sk-" + "a1B2" * 6, "tool"), "looks like an API key", "messages.3"),
     in_rows("an AWS key", say("AKIA" + "ABCD" * 4, "user"), "looks like an AWS access key", "messages.1"),
@@ -215,6 +230,12 @@ DEFECTS = [
         "seeds.models.office",
     ),
     in_manifest("another pool", lambda run: run["pool"].update(digest="0" * 64), "not that of", "pool.digest"),
+    in_manifest(
+        "a pool whose models are not named",
+        lambda run: run["protocol"]["pool"]["tiers"][0].update(models=[]),
+        "not the names of the models",
+        "pool.tiers.0.models",
+    ),
     in_manifest("a pool without version", lambda run: run["pool"].update(version=""), "is missing", "pool.version"),
     in_manifest("other labels", lambda run: run["labels"]["office"].update(low=99), "not those of the runs", "labels"),
     in_manifest("other instances", one_more, "the runs have 11", "instances"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tracemalloc
 from dataclasses import replace
@@ -311,7 +312,7 @@ def test_a_draft_that_a_crash_left_is_begun_anew(sound_run: Path, tmp_path: Path
         (["publish", "RUN", "--out", "release", "--date", "May"], "--date: must be a day"),
         (["publish", "RUN", "--out", "release", "--without", "office/none"], "--without: office/none: no run has"),
         (["publish", "RUN", "RUN", "--out", "release"], "given before"),
-        (["publish", "RUN", "--out", "RUN/manifest.json/x"], "Not a directory"),
+        (["publish", "RUN", "--out", "FILE/x"], "Not a directory"),
         (["verify", "nowhere"], "nowhere: No such file or directory"),
         (["verify", "RUN/manifest.json"], "Not a directory"),
         (["verify", "RUN"], "evidence.jsonl: does not belong into a release"),
@@ -322,6 +323,7 @@ def test_a_mistake_gets_one_line_that_names_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     copied(sound_run, tmp_path / "RUN")
+    (tmp_path / "FILE").write_text("")
     done = stepdown(*arguments)
     assert done.code == 2
     assert said in done.out + done.err
@@ -351,3 +353,40 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         peaks["verify"].append(peak(partial(verify, release)))
     for command, (_, small, large) in peaks.items():  # the first one also imports
         assert large < 1.5 * small, (command, small, large)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--name", "two\nlines"),
+        ("--name", "x" * 201),
+        ("--license", ""),
+        ("--version", ""),
+        ("--creator", "a\x1b[31mb"),
+        ("--url", "https://example.org/\n---\n"),
+        ("--holdout", "nan"),
+    ],
+)
+def test_words_that_no_card_can_hold_are_refused_in_one_line(
+    option: str, value: str, sound_run: Path, tmp_path: Path
+) -> None:
+    result = stepdown("publish", str(sound_run), "--out", str(tmp_path / "release"), option, value)
+    assert (result.code, result.err.count("\n")) == (2, 1), result
+    assert option in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_whose_name_is_no_text(sound_run: Path, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff\xfe")
+    result = stepdown("publish", str(sound_run), "--out", str(odd))
+    assert (result.code, "--name" in result.err) == (2, True), result
+    assert stepdown("publish", str(sound_run), "--out", str(odd), "--name", "odd").code == 0
+    assert stepdown("verify", str(odd)).code == 0
+
+
+def test_nothing_is_published_into_a_run_or_a_release(sound_run: Path, sound_release: Path) -> None:
+    for folder in (sound_run, sound_release):
+        before = sorted(folder.rglob("*"))
+        result = stepdown("publish", str(sound_run), "--out", str(folder / "inner"))
+        assert (result.code, "is inside of" in result.err) == (2, True), result
+        assert sorted(folder.rglob("*")) == before

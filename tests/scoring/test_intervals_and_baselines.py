@@ -113,6 +113,25 @@ def test_declared_splits_are_used_as_declared(tmp_path: Path) -> None:
     assert [(fold.rows, fold.chosen, fold.hindsight) for fold in declared.folds] == [(10, "low", "high")]
 
 
+def test_on_the_test_split_alone_the_fixed_tier_is_still_chosen_on_train(tmp_path: Path) -> None:
+    lives = [Life([MID], "a", "only in train", group="a", split="train")]
+    lives += [Life([LOW], f"i{k}", group=f"g{k}", split="train") for k in range(30)]
+    lives += [Life([HIGH], f"j{k}", group=f"h{k}", split="test") for k in range(10)]
+    found = scored(tmp_path, lives, resamples=0, split="test")
+    declared = next(one for one in found.best_fixed if one.basis == "train to test")
+    assert [(fold.rows, fold.chosen, fold.hindsight) for fold in declared.folds] == [(10, "low", "high")]
+    folds = next(one for one in found.best_fixed if "folds" in one.basis)
+    assert (sum(fold.rows for fold in folds.folds), {fold.chosen for fold in folds.folds}) == (10, {"high"})
+    assert (found.overall.rows, found.baselines["always high"]["RowPass"]) == (10, 100)
+    assert found.baselines["always low"]["RowPass"] == 0
+    assert [part.name for part in found.workloads] == ["work"]
+
+
+def test_on_the_train_split_alone_nothing_is_said_of_test(tmp_path: Path) -> None:
+    lives = [Life([LOW], f"i{k}", group=f"g{k}", split="train" if k else "test") for k in range(30)]
+    assert "train to test" not in [one.basis for one in scored(tmp_path, lives, resamples=0, split="train").best_fixed]
+
+
 def test_a_corpus_of_many_groups_uses_every_fold(tmp_path: Path) -> None:
     lives = [Life([LOW], f"i{k}", group=f"g{k}") for k in range(100)]
     (best,) = scored(tmp_path, lives, resamples=0).best_fixed
