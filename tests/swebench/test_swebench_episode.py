@@ -321,7 +321,19 @@ def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance
 
 
 @docker_mark
-@pytest.mark.parametrize("command", ["sleep 600 &", "echo x > /dev/shm/x", "echo '127.0.0.1 x' >> /etc/hosts"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 600 &",
+        "echo x > /dev/shm/x",
+        "echo '127.0.0.1 x' >> /etc/hosts",
+        "ln spans.py other.py",
+        "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"here\")'",
+        'python3 -c \'import os; os.setxattr("spans.py", "user.mine", b"x")\'',
+        "truncate -s 1000M a b c d e",
+    ],
+    ids=["process", "shared memory", "mounted file", "hard link", "socket", "attribute", "holes"],
+)
 def test_what_a_snapshot_would_lose_makes_none(
     harness: Ungraded, instance: Instance, tmp_path: Path, command: str
 ) -> None:
@@ -333,6 +345,38 @@ def test_what_a_snapshot_would_lose_makes_none(
     if command.startswith("sleep"):
         (line,) = (tmp_path / "kept" / "running_processes.jsonl").read_text().splitlines()
         assert json.loads(line) == {"instance": instance.id, "after_step": 2, "processes": ["sleep 600"]}
+
+
+@docker_mark
+def test_what_was_written_later_stays_newer_in_a_snapshot(harness: Ungraded, instance: Instance) -> None:
+    """Else `make` would not build again what was edited after it was built."""
+    made = None
+    for command in ("echo 1 > made", "echo 2 > source"):
+        with harness.open(instance, made) as episode:
+            episode.advance(bash(command))
+            if command == "echo 1 > made":
+                episode.advance(bash("echo 1 > between"))
+            made = episode.checkpoint()
+    with harness.open(instance, made) as episode:
+        episode.advance(bash("[ between -nt made ] && [ source -nt between ] && echo newer"))
+        assert "\nnewer\n" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any) -> None:
+    """Docker would write them as zeros: of the budget they are as large as they are long."""
+    harness, before = Ungraded(snapshots_mib=100), snapshots_of(docker)
+    committed: list[Any] = []
+    with harness.open(instance) as episode:
+        commit = episode._sandbox.commit
+        episode._sandbox.commit = lambda *of: committed.append(of) or commit(*of)
+        episode.advance(bash("truncate -s 200M hole"))
+        assert episode.checkpoint() is None
+        assert committed == []
+        episode.advance(bash("truncate -s 20M hole"))
+        assert episode.checkpoint() is not None
+    gc.collect()
+    assert snapshots_of(docker) == before
 
 
 @docker_mark
