@@ -227,14 +227,15 @@ class Sandbox:
     def _processes(self) -> tuple[str, ...]:
         """The commands of all processes but PID 1 and its own; the first twenty."""
         with reaching():
-            top = self._engine.client.api.top(self._id)
+            # The state is asked for: a command may call itself what a zombie is called.
+            top = self._engine.client.api.top(self._id, "-eo pid,ppid,stat,args")
         place = {title: index for index, title in enumerate(top["Titles"])}
         found, own = [], 1
         for process in top["Processes"]:
-            pid, parent, command = (process[place[title]] for title in ("PID", "PPID", "CMD"))
+            pid, parent, state, command = (process[place[title]] for title in ("PID", "PPID", "STAT", "COMMAND"))
             if own and parent == self._pid and command == "sleep 3600":
                 own = 0
-            elif pid != self._pid and not command.endswith("<defunct>"):
+            elif pid != self._pid and not state.startswith("Z"):
                 found.append(command)
         return tuple(found[:20])
 
