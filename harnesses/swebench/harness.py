@@ -26,7 +26,7 @@ from harnesses.swebench.snapshots import Snapshots
 if TYPE_CHECKING:
     from harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
 
-VERSION = "1"
+VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
 

@@ -75,6 +75,15 @@ PATTERNS = (
 _VOLATILE = re.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS))
 _MASK = "…"
 _RULERS = "=-_"
+_OBSERVATION = ("<returncode>", "<exception>")
+"""What mini-swe-agent's observations begin with."""
+_LISTED = re.compile(
+    rf"^([-dlcbps][rwxsStT-]{{9}}[.+@]?) +(\d{{1,9}}|{_MASK}) +(\S{{1,64}}) +(\S{{1,64}}) +"
+    rf"([\d.]{{1,20}}[KMGT]?|{_MASK}) +",
+    re.MULTILINE,
+)
+"""A line of `ls -l`, up to its date."""
+_TOTAL = re.compile(r"^total [\d.]{1,20}[KMGT]?$", re.MULTILINE)
 
 
 def mask(text: str) -> str:
@@ -88,9 +97,31 @@ def mask(text: str) -> str:
     'sleep 5s; mask = 0xdeadbeef; cat /tmp/test_fix.py; date -d 2019-01-05'
     """
     masked = _VOLATILE.sub(_MASK, text)
-    if _MASK not in masked:
-        return masked
-    return "\n".join(_without_width(line) if _MASK in line else line for line in masked.split("\n"))
+    if _MASK in masked:
+        masked = "\n".join(_without_width(line) if _MASK in line else line for line in masked.split("\n"))
+    return _without_layers(masked) if masked.startswith(_OBSERVATION) else masked
+
+
+def _without_layers(observation: str) -> str:
+    """What a command printed, as it would be on any layers of files.
+
+    Where a folder's files lie in several layers, they are found in another order (`find`, `grep -r`), and the folder
+    has another count of links and another size. Which layers there are depends on where snapshots were taken. The
+    order of lines says nothing that the commands do not, which are in the prefix as well.
+    """
+    observation = _TOTAL.sub(f"total {_MASK}", _LISTED.sub(_listed, observation))
+    head, opened, rest = observation.partition("<output>\n")
+    body, closed, tail = rest.rpartition("\n</output>")
+    if not closed:
+        return observation
+    return "".join((head, opened, "\n".join(sorted(body.split("\n"))), closed, tail))
+
+
+def _listed(line: re.Match[str]) -> str:
+    mode, links, user, group, size = line.groups()
+    if mode.startswith("d"):
+        links = size = _MASK
+    return f"{mode} {links} {user} {group} {size} "
 
 
 def _without_width(line: str) -> str:

@@ -221,6 +221,8 @@ COMMANDS = (
     "python3 -c 'import spans; print(spans.length([({n}, 9)]))' 2>&1 | tail -1; env | sort",
     "git add -A && git -c user.name=a -c user.email=a@b commit -qm {n} && git log | head -3",
     "no-such-command",
+    "mkdir -p scratch; for n in a b c; do echo 'import spans' > scratch/$n{n}.py; done; echo 'import spans' > {n}.py",
+    "find . -name '*.py'; grep -rn import --include=*.py .; ls -la . scratch",
     "python3 -c 'print({str(x) for x in range(9)})'; date; mktemp -u",
 )
 turns = st.one_of(
@@ -433,6 +435,59 @@ def test_snapshots_keep_within_their_budget_of_disk(instance: Instance, docker: 
 def test_text_that_differs_by_time_and_place_alone_is_masked_alike(one: str, other: str) -> None:
     assert one != other
     assert mask(one) == mask(other)
+
+
+OBSERVED = "<returncode>0</returncode>\n<output>\n{}\n</output>"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("./a.py\n./b.py", "./b.py\n./a.py"),
+        (
+            "total 16\ndrwxr-xr-x 2 root root 4096 Nov 30 02:17 x",
+            "total 8\ndrwxr-xr-x 1 root root 12288 Nov 30 02:18 x",
+        ),
+        ("drwxr-xr-x 10 a b 1 x\n-rw-r--r--  1 a b 1 y", "drwxr-xr-x 2 a b 1 x\n-rw-r--r-- 1 a b 1 y"),
+    ],
+)
+def test_an_observation_is_masked_alike_on_any_layers_of_files(one: str, other: str) -> None:
+    assert mask(OBSERVED.format(one)) == mask(OBSERVED.format(other))
+    assert mask(mask(OBSERVED.format(one))) == mask(OBSERVED.format(one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("-rw-r--r-- 1 root root 5 Nov 30 02:17 x", "-rw-r--r-- 1 root root 6 Nov 30 02:17 x"),
+        ("drwxr-xr-x 2 root root 4096 Nov 30 02:17 x", "drwx------ 2 root root 4096 Nov 30 02:17 x"),
+        ("./a.py\n./b.py", "./a.py\n./a.py"),
+    ],
+)
+def test_what_an_observation_says_is_not_masked(one: str, other: str) -> None:
+    assert mask(OBSERVED.format(one)) != mask(OBSERVED.format(other))
+
+
+@docker_mark
+def test_a_folder_looks_the_same_from_a_checkpoint_and_from_the_start(harness: Ungraded, instance: Instance) -> None:
+    """Files that were made at different steps lie in different layers then, and are found in another order."""
+    steps = [
+        bash("echo 'import spans' > reproduce.py; mkdir scratch; echo x > scratch/a.py"),
+        bash("echo 'import spans' > check_fix.py; echo 'import spans' > a_test.py; echo x > scratch/b.py"),
+        bash("find . -name '*.py'; grep -rn import --include=*.py .; ls -la; ls -la scratch"),
+    ]
+    with harness.open(instance) as episode:
+        for step in steps:
+            episode.advance(step)
+        whole = episode.prefix()
+    checkpoint = None
+    for step in steps[:2]:
+        with harness.open(instance, checkpoint) as episode:
+            episode.advance(step)
+            checkpoint = episode.checkpoint()
+    with harness.open(instance, checkpoint) as episode:
+        episode.advance(steps[2])
+        assert episode.prefix().canonical == whole.canonical
 
 
 @pytest.mark.parametrize(
