@@ -56,6 +56,15 @@ PATTERNS = (
     r"\bInode: \d{1,20} *",
     # A wheel that was built here: its archive holds the time
     r"\bsize=\d{1,12} sha256=[0-9a-f]{64}\b",
+    # ps aux, ps -ef: what stands before the command
+    r"(?m:^\w[\w+-]{0,31} {1,12}\d{1,7} {1,8}\d{1,3}\.\d {1,4}\d{1,3}\.\d {1,9}\d{1,12} {1,9}\d{1,12} "
+    r"\S{1,8} {1,9}\S{1,5} {1,9}\S{1,6} {1,9}\d{1,6}:\d\d)(?= )",
+    r"(?m:^\w[\w+-]{0,31} {1,12}\d{1,7} {1,8}\d{1,7} {1,4}\d{1,3} \d\d:\d\d \S{1,8} {1,9}\d\d:\d\d:\d\d)(?= )",
+    # df, free: the host's
+    r"(?: {1,20}\d{1,12}(?:\.\d)?[KMGTP]?i?){3} {1,9}\d{1,3}%(?= /)",
+    r"(?m:^(?:Mem|Swap):[ \d.KMGTiB]{1,120}$)",
+    # cProfile: tottime, percall, cumtime, percall
+    r"(?: {1,12}\d{1,6}\.\d{3}){4}(?= )",
     # pid 123, [1] 123
     r"(?i:\bpid)[ =:]{1,3}\d{1,9}\b",
     r"(?m:^\[\d{1,3}\] \d{1,9}$)",

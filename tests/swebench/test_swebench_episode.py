@@ -428,6 +428,20 @@ def test_snapshots_keep_within_their_budget_of_disk(instance: Instance, docker: 
         ("<Thread(Thread-1, started 140283018458880)>", "<Thread(Thread-1, started 140283018458111)>"),
         ("Device: 0,58\tInode: 3801234     Links: 1", "Device: 0,118\tInode: 13801234    Links: 1"),
         (f"size=1234 sha256={64 * 'a'}", f"size=1236 sha256={64 * 'b'}"),
+        (
+            "root          62 11.1  0.0   3940  3128 ?        Ss   03:27   0:00 python3 serve.py",
+            "root           8  0.0  0.2  13940 13128 ?        S    23:59  10:00 python3 serve.py",
+        ),
+        (
+            "root          62       1  0 03:27 ?        00:00:00 python3 serve.py",
+            "root           8      51 12 23:27 pts/0    00:10:00 python3 serve.py",
+        ),
+        ("overlay         252G   28G   75G  27% /", "overlay         252G   29G  5.5G  99% /"),
+        ("Mem:           24105        2799       16546", "Mem:           24105        2154       17219"),
+        (
+            "        1    0.000    0.000    0.001    0.001 a.py:1(f)",
+            "        1    0.020    0.000    0.021    0.021 a.py:1(f)",
+        ),
         ("x\ntest_a (t.T)\n</output_head>", "x\ntest_a (t.T\n</output_head>"),
         ("<output_tail>\n_a ... ok\ny", "<output_tail>\na ... ok\ny"),
     ],
@@ -508,6 +522,10 @@ def test_a_folder_looks_the_same_from_a_checkpoint_and_from_the_start(harness: U
         ("Sat, 05 Jan 2019 00:00:00 GMT", "Sun, 06 Jan 2019 00:00:00 GMT"),
         ("time 0.5", "time 0.6"),
         ("==== 2 passed ====", "===== 2 passed ====="),
+        (
+            "        1    0.000    0.000    0.001    0.001 a.py:1(f)",
+            "        2    0.000    0.000    0.001    0.001 a.py:1(f)",
+        ),
         ("== 2 passed in 0.1s ==", "== 3 passed in 0.1s =="),
         ("886313e1-3b8a-5372-9b90-0c9aee199e5d", "886313e1-3b8a-5372-9b90-0c9aee199e5e"),
     ],
