@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from builder.actions.forms import tool_call
 from builder.config import Seeds
 from builder.errors import BadInput
 from builder.pool import WORKLOAD, Pool
@@ -49,7 +50,7 @@ class _Step(Strict):
         functions = [call.function if isinstance(call, _Call) else call for call in self.tool_calls or ()]
         return Response(
             content=clean_text(self.content or ""),
-            tool_calls=tuple(ToolCall(function.name, _arguments(function.arguments)) for function in functions),
+            tool_calls=tuple(_call(function) for function in functions),
         )
 
 
@@ -69,12 +70,10 @@ class _Line(Strict):
         return self
 
 
-def _arguments(value: dict[str, Any] | str) -> str:
-    if isinstance(value, str):
-        value = json.loads(value)
-        if not isinstance(value, dict):
-            raise ValueError("arguments must be a JSON object")
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def _call(function: _Function) -> ToolCall:
+    """A call as a model's own would be read: what no client lets through, no seed may hold. Raises Unparsable."""
+    arguments = function.arguments
+    return tool_call(function.name, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
 class SeedFile:
@@ -140,9 +139,7 @@ class SeedFile:
             try:
                 yield step.response()
             except (ValueError, RecursionError) as error:
-                raise BadInput(
-                    f"arguments are not a JSON object: {error}", field=f"{name}.tool_calls", **place
-                ) from None
+                raise BadInput(f"no sound call: {error}", field=f"{name}.tool_calls", **place) from None
 
 
 def strong_models(seeds: Seeds, pool: Pool) -> list[str]:

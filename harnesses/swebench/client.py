@@ -268,7 +268,7 @@ class _Watch(Thread):
             self._notes.over = "disk"
             self._kill()
             return
-        self._notes.disk = max(self._notes.disk, taken)
+        self._notes.disk = max(self._notes.disk, taken.taken)
         if time.time() > self._begun + self._seconds:
             self._notes.troubles.append("the grader did not come to an end")
             self._kill()

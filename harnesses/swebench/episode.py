@@ -93,12 +93,15 @@ class SWEBenchEpisode:
         """The state as it stands, its files as a snapshot.
 
         None where a snapshot would not hold all of it: where processes run on, where there is something in shared
-        memory or in the files that Docker mounts, or where the budget of disk is used up.
+        memory or in the files that Docker mounts, where files have what no layer keeps (hard links, sockets,
+        attributes, holes beyond measure), or where the budget of disk is used up.
         """
         if not self._shared.checkpoints:
             return None
         if self._sandbox.running:
             self._shared.on_running(self._instance, len(self._responses), self._sandbox.running)
+            return None
+        if self._sandbox.unkept:
             return None
         if self._sandbox.outside() != self._shared.outside(self._sandbox.base):
             return None

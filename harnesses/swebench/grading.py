@@ -281,8 +281,9 @@ class Grader:
 
     def _remove_stale(self) -> None:
         for left in (self._folder / "running").glob("*"):
-            if left.stat().st_mtime < time.time() - _STALE:
-                shutil.rmtree(left, ignore_errors=True)
+            with suppress(FileNotFoundError):  # a living grading has just ended, or another process was faster
+                if left.stat().st_mtime < time.time() - _STALE:
+                    shutil.rmtree(left, ignore_errors=True)
 
     @staticmethod
     def _read(path: Path, kind: Any) -> Any:

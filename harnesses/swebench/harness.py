@@ -26,12 +26,14 @@ from harnesses.swebench.snapshots import Snapshots
 if TYPE_CHECKING:
     from harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
 
-VERSION = "1"
+VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
 
-FIXED = {"PYTHONHASHSEED": "0"}
-"""Variables that commands see beside upstream's: what a set prints must be the same at every replay."""
+_COMMITTED = "2026-01-01T00:00:00+00:00"
+FIXED = {"PYTHONHASHSEED": "0", "GIT_AUTHOR_DATE": _COMMITTED, "GIT_COMMITTER_DATE": _COMMITTED}
+"""Variables that commands see beside upstream's: what a set prints, and the name of a commit or stash that an agent
+makes, must be the same at every replay. Models name commits by their hash."""
 
 
 class Options(Strict):

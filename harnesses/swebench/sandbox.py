@@ -34,6 +34,8 @@ _NOT_STARTED = (126, 127)
 """Exit codes of commands that a shell or Docker could not start."""
 _PROBE_SECONDS = 30.0
 _KILL_SECONDS = 10.0
+_CLOCK_TICK = 0.02
+"""Seconds that the clock which dates files may be behind."""
 
 
 class Broken(Exception):
@@ -85,6 +87,7 @@ class Sandbox:
         self._pid = str(details["State"]["Pid"])
         self._running: tuple[str, ...] = ()
         self._upper = disk.upper_folder(details)
+        self._files: disk.Files | None = disk.Files()
 
     @property
     def id(self) -> str:
@@ -96,6 +99,7 @@ class Sandbox:
         if len(command.encode()) > LONGEST_COMMAND:
             return Ran(b"", -1, "Argument list too long")
         keep = Kept()
+        self._let_the_second_end()
         self._thaw()
         deadline = time.monotonic() + seconds
         with self._executed([*_JOINED, *_SHELL, command], self._environment) as (made, stream):
@@ -118,6 +122,18 @@ class Sandbox:
         """The commands of processes that the last command left running, and that a snapshot would lose."""
         return self._running
 
+    @property
+    def unkept(self) -> str:
+        """What of its files a snapshot would lose, or make far larger; empty where it holds them all."""
+        if self._files is None or self._files.length > self._limits.disk_mib * MIB:
+            return "files that are too long"
+        return self._files.lost
+
+    @property
+    def length(self) -> int:
+        """Bytes that a snapshot of its own files takes."""
+        return self._files.length if self._files is not None else 0
+
     def outside(self) -> bytes:
         """What of the container's state lies in no layer: shared memory, and the files that Docker mounts.
 
@@ -128,6 +144,7 @@ class Sandbox:
 
     def commit(self, repository: str, tag: str) -> str:
         """Keep the files as an image of this name, labelled as ours; its id. Raises Lost."""
+        self._let_the_second_end()
         with reaching():
             # Not paused: nothing runs in it, and a daemon that died meanwhile would leave it frozen.
             made = self._engine.client.api.commit(
@@ -210,14 +227,15 @@ class Sandbox:
     def _processes(self) -> tuple[str, ...]:
         """The commands of all processes but PID 1 and its own; the first twenty."""
         with reaching():
-            top = self._engine.client.api.top(self._id)
+            # The state is asked for: a command may call itself what a zombie is called.
+            top = self._engine.client.api.top(self._id, "-eo pid,ppid,stat,args")
         place = {title: index for index, title in enumerate(top["Titles"])}
         found, own = [], 1
         for process in top["Processes"]:
-            pid, parent, command = (process[place[title]] for title in ("PID", "PPID", "CMD"))
+            pid, parent, state, command = (process[place[title]] for title in ("PID", "PPID", "STAT", "COMMAND"))
             if own and parent == self._pid and command == "sleep 3600":
                 own = 0
-            elif pid != self._pid and not command.endswith("<defunct>"):
+            elif pid != self._pid and not state.startswith("Z"):
                 found.append(command)
         return tuple(found[:20])
 
@@ -276,7 +294,18 @@ class Sandbox:
 
     def _has_room(self) -> bool:
         """Whether the container's own files are within their limits. Raises Lost where the host's disk is full."""
-        return disk.used(self._engine.client.api, self._id, self._upper, self._limits) is not None
+        self._files = disk.used(self._engine.client.api, self._id, self._upper, self._limits)
+        return self._files is not None
+
+    def _let_the_second_end(self) -> None:
+        """Wait where a file was written in this very second.
+
+        Docker's layers keep whole seconds. Replayed commands follow each other faster than those of a live agent: a
+        source that is edited just after it was built would look as old as what was made of it, and not be built again.
+        """
+        now = time.time()
+        if self._files is not None and int(self._files.newest) == int(now):
+            time.sleep(int(now) + 1 + _CLOCK_TICK - now)
 
 
 def _why(stopped: Stopped, seconds: float) -> str:

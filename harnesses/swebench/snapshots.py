@@ -45,6 +45,8 @@ class Snapshots:
 
     def take(self, sandbox: Sandbox) -> Snapshot | None:
         """A snapshot of a sandbox in which nothing runs; None where it does not fit the budget. Raises Lost."""
+        if self._held + sandbox.length > self._budget:
+            return None
         tag = uuid.uuid4().hex[:16]
         sandbox.commit(REPOSITORY, tag)
         image = f"{REPOSITORY}:{tag}"

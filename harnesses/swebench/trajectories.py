@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from builder.actions.forms import Unparsable, tool_call
 from builder.errors import BadInput
 from builder.records import clean_text
 from builder.validation import read_text, validated
@@ -182,14 +183,15 @@ def _from_text(text: str, extra: Mapping[str, Any], place: dict[str, Any]) -> di
 
 
 def _made(text: str, calls: list[tuple[str, str]], place: dict[str, Any]) -> dict[str, Any]:
-    """A step as seed files have it. A call whose arguments are no JSON object was rejected: it stays as text."""
+    """A step as seed files have it. A call whose arguments are no JSON object was rejected: it stays as text.
+
+    So does one with what no client lets through (a lone surrogate, NUL, NaN): no step of any other model has it either.
+    """
     made = []
     for name, arguments in calls:
         try:
-            parsed = json.loads(arguments)
-        except (ValueError, RecursionError):
-            parsed = None
-        if not isinstance(parsed, dict) or not name:
+            tool_call(name, arguments)
+        except Unparsable:
             return {"content": clean_text("\n".join([text, *(part for _, part in calls)]).strip())}
         made.append({"name": name, "arguments": arguments})
     step: dict[str, Any] = {"content": clean_text(text)}

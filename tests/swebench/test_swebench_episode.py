@@ -219,8 +219,10 @@ COMMANDS = (
     "mv deep moved; stat -c '%A %h %s %n' moved/* spans.py",
     "git stash -q; git stash pop 2>&1 | tail -1",
     "python3 -c 'import spans; print(spans.length([({n}, 9)]))' 2>&1 | tail -1; env | sort",
-    "git add -A && git -c user.name=a -c user.email=a@b commit -qm {n} && git log --format=%s | head -3",
+    "git add -A && git -c user.name=a -c user.email=a@b commit -qm {n} && git log | head -3",
     "no-such-command",
+    "mkdir -p scratch; for n in a b c; do echo 'import spans' > scratch/$n{n}.py; done; echo 'import spans' > {n}.py",
+    "find . -name '*.py'; grep -rn import --include=*.py .; ls -la . scratch",
     "python3 -c 'print({str(x) for x in range(9)})'; date; mktemp -u",
 )
 turns = st.one_of(
@@ -321,7 +323,19 @@ def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance
 
 
 @docker_mark
-@pytest.mark.parametrize("command", ["sleep 600 &", "echo x > /dev/shm/x", "echo '127.0.0.1 x' >> /etc/hosts"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 600 &",
+        "echo x > /dev/shm/x",
+        "echo '127.0.0.1 x' >> /etc/hosts",
+        "ln spans.py other.py",
+        "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"here\")'",
+        'python3 -c \'import os; os.setxattr("spans.py", "user.mine", b"x")\'',
+        "truncate -s 1000M a b c d e",
+    ],
+    ids=["process", "shared memory", "mounted file", "hard link", "socket", "attribute", "holes"],
+)
 def test_what_a_snapshot_would_lose_makes_none(
     harness: Ungraded, instance: Instance, tmp_path: Path, command: str
 ) -> None:
@@ -333,6 +347,38 @@ def test_what_a_snapshot_would_lose_makes_none(
     if command.startswith("sleep"):
         (line,) = (tmp_path / "kept" / "running_processes.jsonl").read_text().splitlines()
         assert json.loads(line) == {"instance": instance.id, "after_step": 2, "processes": ["sleep 600"]}
+
+
+@docker_mark
+def test_what_was_written_later_stays_newer_in_a_snapshot(harness: Ungraded, instance: Instance) -> None:
+    """Else `make` would not build again what was edited after it was built."""
+    made = None
+    for command in ("echo 1 > made", "echo 2 > source"):
+        with harness.open(instance, made) as episode:
+            episode.advance(bash(command))
+            if command == "echo 1 > made":
+                episode.advance(bash("echo 1 > between"))
+            made = episode.checkpoint()
+    with harness.open(instance, made) as episode:
+        episode.advance(bash("[ between -nt made ] && [ source -nt between ] && echo newer"))
+        assert "\nnewer\n" in episode.prefix().messages[-1]["content"]
+
+
+@docker_mark
+def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any) -> None:
+    """Docker would write them as zeros: of the budget they are as large as they are long."""
+    harness, before = Ungraded(snapshots_mib=100), snapshots_of(docker)
+    committed: list[Any] = []
+    with harness.open(instance) as episode:
+        commit = episode._sandbox.commit
+        episode._sandbox.commit = lambda *of: committed.append(of) or commit(*of)
+        episode.advance(bash("truncate -s 200M hole"))
+        assert episode.checkpoint() is None
+        assert committed == []
+        episode.advance(bash("truncate -s 20M hole"))
+        assert episode.checkpoint() is not None
+    gc.collect()
+    assert snapshots_of(docker) == before
 
 
 @docker_mark
@@ -363,11 +409,99 @@ def test_snapshots_keep_within_their_budget_of_disk(instance: Instance, docker: 
         ("/tmp/pytest-of-root/pytest-0/a", "/tmp/pytest-of-root/pytest-12/a"),
         ("[1] 117", "[1] 4242"),
         ("real\t0m0.003s", "real\t0m1.250s"),
+        ("==== 2 passed in 9.98s =====", "==== 2 passed in 10.02s ===="),
+        ("===== 2 passed in 59.98s =====", "== 2 passed in 61.02s (0:01:01) =="),
+        ("=== tests finished: 3 passed, in 9.92 seconds ===", "== tests finished: 3 passed, in 10.02 seconds ==="),
+        ("random seed:        85225497", "random seed:        1225497"),
+        ("You can add @seed(302934307667671531) to", "You can add @seed(11293430766767153149) to"),
+        ("[detached HEAD 1a2b3c4] fix", "[detached HEAD 9a2b3c4] fix"),
+        ("50000 loops, best of 5: 4.93 usec per loop", "1000000 loops, best of 5: 245 nsec per loop"),
+        (
+            "1.2 µs ± 3.4 ns per loop (mean ± std. dev. of 7 runs, 1,000,000 loops each)",
+            "12 ms ± 13.4 µs per loop (mean ± std. dev. of 7 runs, 100 loops each)",
+        ),
+        ("Time taken: 1.2231845855712891e-05", "Time taken: 0.00231"),
+        ("1796000000.1234", "1796000011.99"),
+        ("1a2b3c4 3 seconds ago fix", "1a2b3c4 2 minutes ago fix"),
+        ("cannot read /tmp/django_wj2yhc7n/x", "cannot read /tmp/django_zj2_hc7a/x"),
+        ("id 123e4567-e89b-42d3-a456-426614174000", "id 923e4567-e89b-42d3-b456-426614174001"),
+        ("<Thread(Thread-1, started 140283018458880)>", "<Thread(Thread-1, started 140283018458111)>"),
+        ("Device: 0,58\tInode: 3801234     Links: 1", "Device: 0,118\tInode: 13801234    Links: 1"),
+        (f"size=1234 sha256={64 * 'a'}", f"size=1236 sha256={64 * 'b'}"),
+        (
+            "root          62 11.1  0.0   3940  3128 ?        Ss   03:27   0:00 python3 serve.py",
+            "root           8  0.0  0.2  13940 13128 ?        S    23:59  10:00 python3 serve.py",
+        ),
+        (
+            "root          62       1  0 03:27 ?        00:00:00 python3 serve.py",
+            "root           8      51 12 23:27 pts/0    00:10:00 python3 serve.py",
+        ),
+        ("overlay         252G   28G   75G  27% /", "overlay         252G   29G  5.5G  99% /"),
+        ("Mem:           24105        2799       16546", "Mem:           24105        2154       17219"),
+        (
+            "        1    0.000    0.000    0.001    0.001 a.py:1(f)",
+            "        1    0.020    0.000    0.021    0.021 a.py:1(f)",
+        ),
+        ("x\ntest_a (t.T)\n</output_head>", "x\ntest_a (t.T\n</output_head>"),
+        ("<output_tail>\n_a ... ok\ny", "<output_tail>\na ... ok\ny"),
     ],
 )
 def test_text_that_differs_by_time_and_place_alone_is_masked_alike(one: str, other: str) -> None:
     assert one != other
     assert mask(one) == mask(other)
+
+
+OBSERVED = "<returncode>0</returncode>\n<output>\n{}\n</output>"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("./a.py\n./b.py", "./b.py\n./a.py"),
+        (
+            "total 16\ndrwxr-xr-x 2 root root 4096 Nov 30 02:17 x",
+            "total 8\ndrwxr-xr-x 1 root root 12288 Nov 30 02:18 x",
+        ),
+        ("drwxr-xr-x 10 a b 1 x\n-rw-r--r--  1 a b 1 y", "drwxr-xr-x 2 a b 1 x\n-rw-r--r-- 1 a b 1 y"),
+    ],
+)
+def test_an_observation_is_masked_alike_on_any_layers_of_files(one: str, other: str) -> None:
+    assert mask(OBSERVED.format(one)) == mask(OBSERVED.format(other))
+    assert mask(mask(OBSERVED.format(one))) == mask(OBSERVED.format(one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("-rw-r--r-- 1 root root 5 Nov 30 02:17 x", "-rw-r--r-- 1 root root 6 Nov 30 02:17 x"),
+        ("drwxr-xr-x 2 root root 4096 Nov 30 02:17 x", "drwx------ 2 root root 4096 Nov 30 02:17 x"),
+        ("./a.py\n./b.py", "./a.py\n./a.py"),
+    ],
+)
+def test_what_an_observation_says_is_not_masked(one: str, other: str) -> None:
+    assert mask(OBSERVED.format(one)) != mask(OBSERVED.format(other))
+
+
+@docker_mark
+def test_a_folder_looks_the_same_from_a_checkpoint_and_from_the_start(harness: Ungraded, instance: Instance) -> None:
+    """Files that were made at different steps lie in different layers then, and are found in another order."""
+    steps = [
+        bash("echo 'import spans' > reproduce.py; mkdir scratch; echo x > scratch/a.py"),
+        bash("echo 'import spans' > check_fix.py; echo 'import spans' > a_test.py; echo x > scratch/b.py"),
+        bash("find . -name '*.py'; grep -rn import --include=*.py .; ls -la; ls -la scratch"),
+    ]
+    with harness.open(instance) as episode:
+        for step in steps:
+            episode.advance(step)
+        whole = episode.prefix()
+    checkpoint = None
+    for step in steps[:2]:
+        with harness.open(instance, checkpoint) as episode:
+            episode.advance(step)
+            checkpoint = episode.checkpoint()
+    with harness.open(instance, checkpoint) as episode:
+        episode.advance(steps[2])
+        assert episode.prefix().canonical == whole.canonical
 
 
 @pytest.mark.parametrize(
@@ -380,6 +514,20 @@ def test_text_that_differs_by_time_and_place_alone_is_masked_alike(one: str, oth
         ("/tmp/fix_a.py", "/tmp/fix_b.py"),
         ("line 12", "line 13"),
         ("version 1.2.3", "version 1.2.4"),
+        # Dates that a task is about are none of the run's own.
+        ("2019-01-05", "2019-01-06"),
+        ("1999-12-31T23:59", "2000-01-01T00:00"),
+        ("Date:   Mon Jan 7 2019 +0000", "Date:   Tue Jan 8 2019 +0000"),
+        ("Jan  5  2024 setup.py", "Jan  6  2024 setup.py"),
+        ("Sat, 05 Jan 2019 00:00:00 GMT", "Sun, 06 Jan 2019 00:00:00 GMT"),
+        ("time 0.5", "time 0.6"),
+        ("==== 2 passed ====", "===== 2 passed ====="),
+        (
+            "        1    0.000    0.000    0.001    0.001 a.py:1(f)",
+            "        2    0.000    0.000    0.001    0.001 a.py:1(f)",
+        ),
+        ("== 2 passed in 0.1s ==", "== 3 passed in 0.1s =="),
+        ("886313e1-3b8a-5372-9b90-0c9aee199e5d", "886313e1-3b8a-5372-9b90-0c9aee199e5e"),
     ],
 )
 def test_what_an_agent_meant_is_not_masked(one: str, other: str) -> None:

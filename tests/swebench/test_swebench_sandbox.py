@@ -108,6 +108,13 @@ def test_what_runs_on_is_known_and_stands_still_between_commands(start: Start) -
     assert int(box.run("wc -l < /tmp/ticks", SECONDS).output) < before + 15
 
 
+@docker_mark
+def test_a_process_that_calls_itself_defunct_is_one_that_runs(start: Start) -> None:
+    box = start()
+    box.run("bash -c 'while :; do sleep 1; done' '<defunct>' > /dev/null 2>&1 &", SECONDS)
+    assert any(process.endswith("<defunct>") for process in box.running)
+
+
 # What a model may try
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builder.errors import BadInput
 from builder.pool import Pool
 from builder.records import Response, ToolCall, Verdict
 from builder.seeds import SeedFile
@@ -161,6 +162,29 @@ def test_an_answer_that_the_agent_rejected_is_a_step_too(tmp_path: Path) -> None
     prose = {"role": "assistant", "content": "I think.", "extra": {"actions": []}}
     path = recorded(tmp_path, Rejecting(outputs=[first, prose, *others]))
     assert converted(path) == [EXPECTED[0], Response("I think."), *EXPECTED[1:]]
+
+
+HOSTILE = [
+    '{"command": "echo \\ud800"}',
+    '{"command": "echo \\u0000"}',
+    '{"command": NaN}',
+    '{"command": ' + "[" * 9000,
+]
+
+
+@pytest.mark.parametrize("arguments", HOSTILE, ids=["surrogate", "NUL", "NaN", "depth"])
+def test_a_recorded_call_that_no_client_lets_through_is_kept_as_words(tmp_path: Path, arguments: str) -> None:
+    message = {"role": "assistant", "tool_calls": [{"function": {"name": "bash", "arguments": arguments}}]}
+    path = version_1(tmp_path, trajectory_format="mini-swe-agent-1.1", messages=[message], instance_id="spans__spans-1")
+    assert converted(path) == [Response(arguments)]
+
+
+@pytest.mark.parametrize("arguments", [*HOSTILE[:3], json.loads(HOSTILE[0])])
+def test_a_seed_with_such_a_call_is_refused_with_its_place(tmp_path: Path, arguments: Any) -> None:
+    step = {"tool_calls": [{"name": "bash", "arguments": arguments}]}
+    (tmp_path / "seeds.jsonl").write_text(json.dumps({"instance_id": "a", "model": "strong", "steps": [step]}))
+    with pytest.raises(BadInput, match=r"seeds.jsonl:1: steps.0.tool_calls: no sound call: "):
+        SeedFile(tmp_path / "seeds.jsonl", POOL, "swebench")
 
 
 def test_what_did_not_submit_is_passed_over_and_counted(tmp_path: Path) -> None:
