@@ -1,7 +1,7 @@
 """What a judge meant to report, where its JSON says the same in another form than the schema asks for.
 
-A judge that can see is worth more than one that can format. Only the form is mended: nothing that is missing is made up,
-but that a claim of which the judge does not say if it is crucial is taken to be (the stricter reading).
+A judge that can see is worth more than one that can format. Only the form is mended and nothing that is missing is made
+up, but that a claim of which the judge does not say whether it is crucial is taken to be: the stricter reading.
 """
 
 from __future__ import annotations

@@ -14,8 +14,13 @@ from builder.validation import Strict
 from judges.reading import json_of, meant
 
 NAME = "report"
+RATINGS = ("faithfulness", "appropriateness", "completeness")
+
 MOST = 400
-"""Entries of a list: more than the sentences of the longest answer that a judge can be asked to go through."""
+"""Entries of a list that are read: more than the sentences of the longest answer."""
+ASKED = {"maxItems": 60, "maxLength": 600}
+"""What is asked for at most. A claim may quote several sentences, so this covers any answer too, and keeps the grammar
+of models that are constrained to it small; who is not constrained may exceed it."""
 
 Quote = Annotated[str, Field(max_length=2000)]
 Words = Annotated[str, Field(max_length=600)]
@@ -160,4 +165,5 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return _inlined({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
     # What is not required here may be left out; a default would only tell some providers that it need not be.
     dropped = {"$defs", "default"} | ({"title"} if isinstance(schema.get("title"), str) else set())
-    return {key: _inlined(value, definitions) for key, value in schema.items() if key not in dropped}
+    inlined = {key: _inlined(value, definitions) for key, value in schema.items() if key not in dropped}
+    return inlined | {key: min(most, inlined[key]) for key, most in ASKED.items() if key in inlined}

@@ -117,11 +117,13 @@ class Tokens:
         return bool(parts)
 
     def places(self, quote: str) -> list[range]:
-        """The token ranges of every occurrence of each of a quote's parts."""
+        """The token ranges of every occurrence of each of a quote's parts, in any order; none if one is not there."""
         found: list[range] = []
         for part in fragments(quote):
             wanted = f" {' '.join(part)} "
             place = self._joined.find(wanted)
+            if place < 0:
+                return []
             while place >= 0:
                 first = bisect_right(self._starts, place + 1) - 1
                 found.append(range(first, first + len(part)))

@@ -24,7 +24,7 @@ from judges.case import Case
 from judges.guards import Item, items_of
 from judges.panel import Finding, Opinion
 from judges.prompts import prompts_digest
-from judges.report import Rating
+from judges.report import RATINGS, Rating
 
 JUDGE = "judge"
 """The score of the config's own judge: 1 where it passes an answer, 0 where it does not."""
@@ -224,7 +224,7 @@ def _opinion(opinion: Opinion) -> Iterator[str]:
     for entry in report.items:
         yield from _wrapped(f"  item {entry.item}, {entry.status}: ", entry.note)
         yield from _quotes(entry.evidence_quotes)
-    for name in ("faithfulness", "appropriateness", "completeness"):
+    for name in RATINGS:
         rating: Rating = getattr(report, name)
         grounds = f" ({', '.join(rating.grounds)})" if rating.grounds else ""
         yield from _wrapped(f"  {name} {rating.rating}{grounds}: ", rating.reason)

@@ -18,8 +18,9 @@ from judges.calibration.choosing import (
     compared,
     hindsight,
 )
-from judges.calibration.data import RATINGS, Answers
+from judges.calibration.data import Answers
 from judges.calibration.measure import Measured, measured
+from judges.report import RATINGS
 
 GRID = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Thresholds that are shown where none are asked for."""
