@@ -25,6 +25,8 @@ SHORTEST = 4
 """Words from which on a sentence without figures must be looked at."""
 COVERED = 1 / 3
 """The share of a sentence's words that claims must quote for it to have been looked at."""
+SOURCES = frozenset({"passage", "passages", "source", "sources", "document", "documents", "evidence"})
+"""What a number after it only names."""
 FACTS: frozenset[str] = frozenset({"number", "date", "amount", "ratio", "vote"})
 """Kinds of claim that are crucial whatever the judge says."""
 SUPPORT: frozenset[str] = frozenset({"supported", "derived"})
@@ -104,6 +106,15 @@ class Grounds:
         lacking = own.unknown(plain(claim.answer_quote))
         return any(kind in FIGURES and (kind, text.casefold()) not in listed for kind, text in lacking)
 
+    def _is_figure(self, place: int) -> bool:
+        """Whether a token of the answer is a figure, and not the number of a source: `passages 1 and 2`."""
+        items = self._answer.items
+        if not items[place][0].isdigit():
+            return False
+        while place > 1 and (items[place - 1] == "and" or items[place - 1].isdigit()):
+            place -= 1
+        return place == 0 or items[place - 1] not in SOURCES
+
     def has_figures(self, claim: Claim) -> bool:
         """Whether a claim has figures that are not the conversation's: whoever has no support for it made them up."""
         own = Sources.of_texts(turn.text for turn in self.case.turns)
@@ -117,7 +128,7 @@ class Grounds:
             here = range(start, start + len(words(sentence)))
             start = here.stop
             seen = sum(place in quoted for place in here)
-            if any(place not in quoted and self._answer.items[place][0].isdigit() for place in here):
+            if any(place not in quoted and self._is_figure(place) for place in here):
                 yield f"no claim quotes a figure of sentence {number} of the answer"
             elif len(here) >= SHORTEST and seen < len(here) * COVERED:
                 yield f"no claim quotes sentence {number} of the answer"

@@ -122,6 +122,19 @@ def test_one_word_is_a_quote_where_the_evidence_is_one_word() -> None:
     assert [grounds.in_evidence(quote) for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("said", "believed"),
+    [("As passages 1 and 2 say, it", True), ("As said (passage 2), it", True), ("In 2 words, it", False)],
+)
+def test_the_number_of_a_source_need_not_be_quoted(said: str, believed: bool) -> None:
+    case = CASE.model_copy(update={"answer": CASE.answer.replace("It", said)})
+    grounds = Grounds(case, ())
+    claim = {**FINE["claims"][0], "answer_quote": "was built in 1790."}
+    parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
+    one = report(claims=[claim, *FINE["claims"][1:]], parts=parts)
+    assert (problems(one, grounds, Thresholds()) == []) is believed
+
+
 def test_how_it_is_said_lowers_no_verdict() -> None:
     assert rules(report("appropriateness", rating=1, grounds=["wording", "length", "format"])) == []
 

@@ -34,6 +34,7 @@ def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, s
         ("open at noon", "It opens at 12 pm."),
         ("the World Health Organization", "The WHO says so."),
         ("NASA", "the National Aeronautics and Space Administration"),
+        ("the Food and Drug Administration", "The FDA says so."),
         ("in Canada", "Most Canadian people do."),
         ("in nineteen eighty-four", "That was in 1984."),
         ("2,987,654 people", "About 3 million people live there."),
