@@ -53,6 +53,11 @@ def test_other_words_for_the_same_are_no_item(evidence: str, answer: str) -> Non
     assert found(evidence, answer) == []
 
 
+@pytest.mark.parametrize("between", ["\u034f", "\u200d", "\ufe0f", "\u0332", "\ufe0f\u20e3", "\u3164", "\U000e0141"])
+def test_what_is_seen_as_one_number_is_one(between: str) -> None:
+    assert found("4 cats and 2 dogs", f"There are 4{between}2 cats.") == [("number", "42")]
+
+
 @pytest.mark.parametrize(
     ("evidence", "answer", "item"),
     [

@@ -238,6 +238,7 @@ def test_candidates_probed_together_that_say_the_same_are_judged_once(shop: Shop
         ({"models": []}, "judge.models"),
         ({"models": [{"name": "j", "model": "workload/reference"}]}, "pseudo-model judges nothing"),
         ({"models": [{"name": "weak", "model": "openai/another"}]}, "another model of the name 'weak'"),
+        ({"models": [{"name": n, "model": "openai/one"} for n in "jk"]}, "'j' and 'k' are one model under two names"),
         ({"rule": "most"}, "judge.rule"),
         ({"thresholds": {"faithfulness": 6}}, "judge.thresholds.faithfulness"),
         ({"attempts": 0}, "judge.attempts"),
