@@ -138,7 +138,7 @@ def calibrate_command(
     stepdown judge calibrate rated.jsonl --threshold 0.7 --plot calibration.svg
     """
     thresholds = thresholds or studies.GRID
-    studies.check(thresholds, target)
+    studies.check(thresholds, target, seed)
     answers = data.read(file, scores)
     if config is not None:
         answers = _with_judge(answers, config)
@@ -189,7 +189,7 @@ def _item_json(item: Item) -> dict[str, str]:
 
 
 def _items(items: Sequence[Item]) -> Iterator[str]:
-    yield f"guards: {len(items)} items of the answer are in no source" if items else "guards: nothing to settle"
+    yield f"guards: items of the answer that are in no source: {len(items)}" if items else "guards: nothing to settle"
     for number, item in enumerate(items, 1):
         yield f"  {number}. {item.kind} {item.text!r} in {item.context!r}"
 

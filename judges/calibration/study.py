@@ -186,8 +186,8 @@ def _comparison_json(found: Comparison) -> dict[str, Any]:
     }
 
 
-def check(thresholds: Sequence[float], target: float) -> None:
-    """Raises BadInput for a threshold or a target that is none, or where a library is missing."""
+def check(thresholds: Sequence[float], target: float, seed: int) -> None:
+    """Raises BadInput for a threshold, a target or a seed that is none, or where a library is missing."""
     for library in ("numpy", "statsmodels"):
         try:
             importlib.import_module(library)
@@ -195,5 +195,7 @@ def check(thresholds: Sequence[float], target: float) -> None:
             raise BadInput(f"calibrating needs {library}: pip install 'stepdown[judge]'") from None
     if not 0 <= target < 1:
         raise BadInput(f"{target:g} is no share: from 0 to below 1", field="--target")
+    if seed < 0:
+        raise BadInput(f"{seed} is below 0", field="--seed")
     if any(threshold != threshold for threshold in thresholds):
         raise BadInput("not a number", field="--threshold")
