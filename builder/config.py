@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from builder.errors import BadInput
 from builder.pool import LOCAL, WORKLOAD, Model, Pool
+from builder.records import canonical_json
 from builder.validation import JsonObject, Strict, read_yaml, validated
 
 Part = TypeVar("Part", "Seeds", "Hints")
@@ -119,6 +120,11 @@ class Judge(Strict):
         names = [model.name for model in self.models]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two judge models have the name {twice!r}; `samples` asks one model several times")
+        asked = [(model.identity, canonical_json(model.parameters)) for model in self.models]
+        for place, one in enumerate(asked):
+            if (first := asked.index(one)) < place:
+                same = f"{names[first]!r} and {names[place]!r} are one model under two names"
+                raise ValueError(f"{same}, whose reports would count twice; `samples` asks one model several times")
         return self
 
 

@@ -105,6 +105,7 @@ def _to_collect(
     instances: Sequence[Instance], index: int, bench: Bench, pool: Pool, steps: int | None, run: Seeds
 ) -> Iterator[Seed]:
     harness = bench.harness
+    steps = steps if harness.multi_step else None  # others take one, whatever is said of the rest of the config
     strong = strong_models(bench.workload.seeds, pool)[0]
     unknown = [instance for instance in instances if instance.key not in run.by_instance]
     played = {} if steps else {instance.key: _by_reference(instance, harness) for instance in unknown}

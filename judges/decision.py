@@ -14,10 +14,10 @@ from typing import NamedTuple
 from builder.config import Thresholds
 from judges.case import Case
 from judges.guards import FIGURES, Item, Sources, numbers
-from judges.report import STYLE, Claim, Rating, Report
+from judges.report import RATINGS, STYLE, Claim, Rating, Report
 from judges.text import Tokens, plain, sentences, words
 
-RULES = 1
+RULES = 2
 """Raised whenever one of the rules here changes: runs say by which they were judged."""
 MOST_ITEMS = 40
 """An answer with more figures and names that its sources do not have needs no judge."""
@@ -25,9 +25,12 @@ SHORTEST = 4
 """Words from which on a sentence without figures must be looked at."""
 COVERED = 1 / 3
 """The share of a sentence's words that claims must quote for it to have been looked at."""
+SOURCES = frozenset({"passage", "passages", "source", "sources", "document", "documents", "evidence"})
+"""What a number after it only names."""
 FACTS: frozenset[str] = frozenset({"number", "date", "amount", "ratio", "vote"})
 """Kinds of claim that are crucial whatever the judge says."""
 SUPPORT: frozenset[str] = frozenset({"supported", "derived"})
+BEST = 5
 RESTING: frozenset[str] = SUPPORT | {"contradicted"}
 """What a judge must quote evidence for."""
 
@@ -59,14 +62,21 @@ class Grounds:
     def _evidence(self) -> list[Tokens]:
         return [Tokens.of(f"{piece.title}\n{piece.text}") for piece in self.case.evidence]
 
+    @cached_property
+    def _whole(self) -> set[tuple[str, ...]]:
+        """What the pieces of evidence say, each as a whole."""
+        return {tuple(words(piece.text)) for piece in self.case.evidence}
+
     def places(self, quote: str) -> list[range]:
         """Where the answer's tokens hold a quote."""
         return self._answer.places(quote) or self._answer.places("\n".join(sentences(quote)))
 
     def in_evidence(self, quote: str) -> bool:
-        """Whether one piece of the evidence holds a quote, and the quote says anything: two words, or a figure."""
+        """Whether one piece of the evidence holds a quote, and it says anything: two words, a figure, or all of the
+        piece.
+        """
         said = words(quote)
-        telling = len(said) > 1 or any(map(str.isdigit, "".join(said)))
+        telling = len(said) > 1 or any(map(str.isdigit, "".join(said))) or tuple(said) in self._whole
         return telling and any(piece.holds(quote) for piece in self._evidence)
 
     def rests_on(self, quotes: Sequence[str]) -> bool:
@@ -96,6 +106,20 @@ class Grounds:
         lacking = own.unknown(plain(claim.answer_quote))
         return any(kind in FIGURES and (kind, text.casefold()) not in listed for kind, text in lacking)
 
+    def _is_figure(self, place: int) -> bool:
+        """Whether a token of the answer is a figure, and not the number of a source: `passages 1 and 2`."""
+        items = self._answer.items
+        if not items[place][0].isdigit():
+            return False
+        while place > 1 and (items[place - 1] == "and" or items[place - 1].isdigit()):
+            place -= 1
+        return place == 0 or items[place - 1] not in SOURCES
+
+    def has_figures(self, claim: Claim) -> bool:
+        """Whether a claim has figures that are not the conversation's: whoever has no support for it made them up."""
+        own = Sources.of_texts(turn.text for turn in self.case.turns)
+        return any(kind in FIGURES for kind, _ in own.unknown(plain(claim.answer_quote)))
+
     def unseen(self, claims: Sequence[Claim]) -> Iterator[str]:
         """What of the answer no claim quotes: figures, and sentences."""
         quoted = {place for claim in claims for found in self.places(claim.answer_quote) for place in found}
@@ -104,7 +128,7 @@ class Grounds:
             here = range(start, start + len(words(sentence)))
             start = here.stop
             seen = sum(place in quoted for place in here)
-            if any(place not in quoted and self._answer.items[place][0].isdigit() for place in here):
+            if any(place not in quoted and self._is_figure(place) for place in here):
                 yield f"no claim quotes a figure of sentence {number} of the answer"
             elif len(here) >= SHORTEST and seen < len(here) * COVERED:
                 yield f"no claim quotes sentence {number} of the answer"
@@ -121,7 +145,7 @@ def problems(report: Report, grounds: Grounds, thresholds: Thresholds) -> list[s
     """
     found = [*_wrong_parts(report, grounds), *_wrong_claims(report, grounds), *_wrong_items(report, grounds)]
     if not found and not decided(report, grounds, thresholds):
-        found += grounds.unseen(report.claims)
+        found += [*grounds.unseen(report.claims), *_wrong_ratings(report)]
     return found
 
 
@@ -144,7 +168,7 @@ def _wrong_claims(report: Report, grounds: Grounds) -> Iterator[str]:
         if claim.kind != "no_claim" and claim.status in RESTING and not claim.evidence_quotes:
             yield f"{place} is {claim.status} and quotes no evidence"
         elif not all(map(grounds.in_evidence, claim.evidence_quotes)):
-            yield f"{place}.evidence_quotes: a quote is not in the evidence, word for word"
+            yield f"{place}.evidence_quotes: a quote is not in the evidence, word for word, or is one word alone"
         elif claim.status in SUPPORT and grounds.lacks_figures(claim):
             yield f"{place}: its quotes do not hold its figures"
 
@@ -159,9 +183,16 @@ def _wrong_items(report: Report, grounds: Grounds) -> Iterator[str]:
         if entry.status in SUPPORT and not entry.evidence_quotes:
             yield f"{place} is {entry.status} and quotes no evidence"
         elif not all(map(grounds.in_evidence, entry.evidence_quotes)):
-            yield f"{place}: a quote is not in the evidence, word for word"
+            yield f"{place}: a quote is not in the evidence, word for word, or is one word alone"
         elif entry.status == "harmless" and grounds.items[entry.item - 1].kind in FIGURES:
             yield f"{place}: a figure or a date is never harmless"
+
+
+def _wrong_ratings(report: Report) -> Iterator[str]:
+    for name in RATINGS:
+        rating: Rating = getattr(report, name)
+        if rating.rating == BEST and not STYLE.issuperset(rating.grounds):
+            yield f"{name} is {BEST}, and its grounds name what keeps it from that"
 
 
 def decided(report: Report, grounds: Grounds, thresholds: Thresholds) -> list[Reason]:
@@ -200,7 +231,7 @@ def _unfaithful(report: Report, grounds: Grounds) -> Iterator[Reason]:
             yield Reason("contradiction", claim.answer_quote)
         elif status == "uncertain":
             yield Reason("uncertain claim", claim.answer_quote)
-        elif status == "unsupported" and (relied_on or grounds.lacks_figures(claim)):
+        elif status == "unsupported" and (relied_on or grounds.has_figures(claim)):
             yield Reason("unsupported claim", claim.answer_quote)
 
 
@@ -216,10 +247,13 @@ def _unsettled(report: Report, grounds: Grounds) -> Iterator[Reason]:
 
 
 def _low(report: Report, thresholds: Thresholds) -> Iterator[Reason]:
-    """Ratings below their thresholds, for what the answer says; how it says it lowers no verdict."""
-    for name in ("faithfulness", "appropriateness", "completeness"):
+    """Ratings below their thresholds, for what the answer says; how it says it lowers no verdict. A contradiction fails
+    at any rating, and a low rating that names no ground is not for style."""
+    for name in RATINGS:
         rating: Rating = getattr(report, name)
         least: int = getattr(thresholds, name)
-        for_style = bool(rating.grounds) and STYLE.issuperset(rating.grounds)
-        if rating.rating < least and not for_style:
-            yield Reason(f"low {name}", f"{rating.rating} of 5: {rating.reason}")
+        for_style = STYLE.issuperset(rating.grounds) and not {"none"}.issuperset(rating.grounds)
+        if "contradicted" in rating.grounds:
+            yield Reason("contradiction", f"{name}: {rating.reason}")
+        elif rating.rating < least and not for_style:
+            yield Reason(f"low {name}", f"{rating.rating} of {BEST}: {rating.reason}")

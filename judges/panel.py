@@ -145,7 +145,7 @@ class _Seat:
                 self.asks.note_failed(error.attempts)
                 return self._technical([*refused, error.reason])
             try:
-                report = read(response)
+                report = read(response, grounds.case.answer)
                 wrong = problems(report, grounds, self.panel.thresholds)
             except Malformed as error:
                 wrong = [str(error)]

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from builder.records import Response, Stop, Tool
 from builder.validation import Strict
+from judges.reading import json_of, meant
 
 NAME = "report"
-MOST = 60
-"""Entries of a list."""
+RATINGS = ("faithfulness", "appropriateness", "completeness")
 
-Quote = Annotated[str, Field(max_length=600)]
+MOST = 400
+"""Entries of a list that are read: more than the sentences of the longest answer."""
+ASKED = {"maxItems": 60, "maxLength": 600}
+"""What is asked for at most. A claim may quote several sentences, so this covers any answer too, and keeps the grammar
+of models that are constrained to it small; who is not constrained may exceed it."""
+
+Quote = Annotated[str, Field(max_length=2000)]
 Words = Annotated[str, Field(max_length=600)]
-Quotes = Annotated[tuple[Quote, ...], Field(max_length=8)]
+Quotes = Annotated[tuple[Quote, ...], Field(max_length=20)]
 
 
 class Part(Strict):
     """Something that the current turn or query asks for, and that a complete answer must give."""
 
     part: Words
-    status: Literal["given", "missing", "uncertain"]
+    status: Literal["given", "partly", "missing", "uncertain"]
     answer_quote: Quote = ""
     """Where the answer gives it, word for word."""
 
@@ -55,7 +63,7 @@ class Settled(Strict):
     """How one of the listed items of the answer, which the evidence does not have literally, turned out."""
 
     item: int = Field(ge=1)
-    status: Literal["supported", "derived", "harmless", "unsupported", "uncertain"]
+    status: Literal["supported", "derived", "harmless", "unsupported", "contradicted", "uncertain"]
     """`supported`: the evidence says it in other words; `derived`: it follows from what the evidence says by counting,
     reckoning or converting; `harmless`: it says nothing about the subject (names and units only)."""
     evidence_quotes: Quotes = ()
@@ -88,7 +96,7 @@ class Report(Strict):
     faithfulness: Rating
     appropriateness: Rating
     completeness: Rating
-    verdict: Literal["passed", "failed"]
+    verdict: Literal["passed", "failed", "unsaid"] = "unsaid"
     """The judge's own word. It is kept and changes nothing."""
 
 
@@ -96,22 +104,35 @@ class Malformed(ValueError):
     """The response holds no report that could be used. The message quotes nothing of it."""
 
 
-def read(response: Response) -> Report:
-    """The report of a judge's response. Raises Malformed."""
+def read(response: Response, answer: str = "") -> Report:
+    """The report of a judge's response to a case with this answer. Raises Malformed.
+
+    A report written out in place of a call counts too, if it is all that was written and not the answer's own words.
+    """
     if response.stop is Stop.REFUSED:
         raise Malformed("the judge refused")
     if response.stop is Stop.OVERFLOW:
         raise Malformed("the case does not fit the judge's context")
-    if response.malformed or not response.tool_calls:
-        cut = " (it was cut off at its longest)" if response.stop is Stop.LENGTH else ""
-        raise Malformed(f"there is no call of `{NAME}` that can be read{cut}")
-    if len(response.tool_calls) > 1 or response.tool_calls[0].name != NAME:
-        raise Malformed(f"one call of `{NAME}` is wanted, and no other")
     try:
-        return Report.model_validate_json(response.tool_calls[0].arguments, strict=True)
+        return Report.model_validate_json(json.dumps(meant(_said(response, answer), _schema())), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise Malformed(f"{_place(first['loc'])}: {first['type'].replace('_', ' ')}") from None
+
+
+def _said(response: Response, answer: str) -> Any:
+    """The JSON value of the one call, of calls that say the same, or of a text that is nothing else."""
+    calls = {(call.name, call.arguments) for call in response.tool_calls}
+    if len(calls) > 1 or any(name != NAME for name, _ in calls):
+        raise Malformed(f"one call of `{NAME}` is wanted, and no other")
+    text = next((arguments for _, arguments in calls), response.content)
+    try:
+        if response.malformed or (not calls and text.strip() in answer):
+            raise ValueError
+        return json_of(text)
+    except ValueError:
+        cut = " (it was cut off at its longest)" if response.stop is Stop.LENGTH else ""
+        raise Malformed(f"there is no call of `{NAME}` that can be read{cut}") from None
 
 
 _FIELDS = {name for kind in (Report, Part, Resolution, Claim, Settled, Rating) for name in kind.model_fields}
@@ -124,10 +145,14 @@ def _place(path: tuple[int | str, ...]) -> str:
 
 def tool() -> Tool:
     """The tool by which a judge reports: the models above as one JSON Schema, without references."""
-    schema = Report.model_json_schema()
-    parameters = _inlined(schema, schema.get("$defs", {}))
     description = "Report what you observed about the answer. Quotes are word for word."
-    return {"type": "function", "function": {"name": NAME, "description": description, "parameters": parameters}}
+    return {"type": "function", "function": {"name": NAME, "description": description, "parameters": _schema()}}
+
+
+@cache
+def _schema() -> Any:
+    schema = Report.model_json_schema()
+    return _inlined(schema, schema.get("$defs", {}))
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
@@ -140,4 +165,5 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return _inlined({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
     # What is not required here may be left out; a default would only tell some providers that it need not be.
     dropped = {"$defs", "default"} | ({"title"} if isinstance(schema.get("title"), str) else set())
-    return {key: _inlined(value, definitions) for key, value in schema.items() if key not in dropped}
+    inlined = {key: _inlined(value, definitions) for key, value in schema.items() if key not in dropped}
+    return inlined | {key: min(most, inlined[key]) for key, most in ASKED.items() if key in inlined}

@@ -17,6 +17,11 @@ _ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
 _LIST_MARKER = re.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
 _LINE_ENDS = str.maketrans({"\r": "\n", "\u2028": "\n", "\u2029": "\n", "\x85": "\n", "\x0b": "\n", "\x0c": "\n"})
+_IGNORABLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
+    map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
+)
+"""Fillers, joiners and variation selectors: shown as nothing, though Unicode counts them among letters and marks."""
+_ON_DIGIT = re.compile(r"(?<=\d)[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]+")
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63", "-"),
@@ -37,7 +42,7 @@ def listed(words: str) -> tuple[str, ...]:
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees: controls, direction marks, zero widths, tags; line ends stay.
+    """The text without characters that nobody sees: controls, direction marks, zero widths, fillers; line ends stay.
 
     >>> visible("a" + chr(0x202E) + "b" + chr(0) + "c" + chr(0xE0041))
     'abc'
@@ -45,7 +50,9 @@ def visible(text: str) -> str:
     text = text.replace("\r\n", "\n").translate(_LINE_ENDS)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each for each in text if each in "\n\t" or unicodedata.category(each)[0] != "C")
+    return "".join(
+        each for each in text if each in "\n\t" or (unicodedata.category(each)[0] != "C" and each not in _IGNORABLE)
+    )
 
 
 def plain(text: str) -> str:
@@ -56,6 +63,7 @@ def plain(text: str) -> str:
     """
     # A fraction after a digit would run into it: 3½ is 3 and a half.
     text = re.sub(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])", " ", visible(text))
+    text = _ON_DIGIT.sub("", text)  # a stroke or a box around a digit ends no number
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
@@ -117,11 +125,13 @@ class Tokens:
         return bool(parts)
 
     def places(self, quote: str) -> list[range]:
-        """The token ranges of every occurrence of each of a quote's parts."""
+        """The token ranges of every occurrence of each of a quote's parts, in any order; none if one is not there."""
         found: list[range] = []
         for part in fragments(quote):
             wanted = f" {' '.join(part)} "
             place = self._joined.find(wanted)
+            if place < 0:
+                return []
             while place >= 0:
                 first = bisect_right(self._starts, place + 1) - 1
                 found.append(range(first, first + len(part)))

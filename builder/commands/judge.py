@@ -24,7 +24,7 @@ from judges.case import Case
 from judges.guards import Item, items_of
 from judges.panel import Finding, Opinion
 from judges.prompts import prompts_digest
-from judges.report import Rating
+from judges.report import RATINGS, Rating
 
 JUDGE = "judge"
 """The score of the config's own judge: 1 where it passes an answer, 0 where it does not."""
@@ -138,7 +138,7 @@ def calibrate_command(
     stepdown judge calibrate rated.jsonl --threshold 0.7 --plot calibration.svg
     """
     thresholds = thresholds or studies.GRID
-    studies.check(thresholds, target)
+    studies.check(thresholds, target, seed)
     answers = data.read(file, scores)
     if config is not None:
         answers = _with_judge(answers, config)
@@ -189,7 +189,7 @@ def _item_json(item: Item) -> dict[str, str]:
 
 
 def _items(items: Sequence[Item]) -> Iterator[str]:
-    yield f"guards: {len(items)} items of the answer are in no source" if items else "guards: nothing to settle"
+    yield f"guards: items of the answer that are in no source: {len(items)}" if items else "guards: nothing to settle"
     for number, item in enumerate(items, 1):
         yield f"  {number}. {item.kind} {item.text!r} in {item.context!r}"
 
@@ -224,7 +224,7 @@ def _opinion(opinion: Opinion) -> Iterator[str]:
     for entry in report.items:
         yield from _wrapped(f"  item {entry.item}, {entry.status}: ", entry.note)
         yield from _quotes(entry.evidence_quotes)
-    for name in ("faithfulness", "appropriateness", "completeness"):
+    for name in RATINGS:
         rating: Rating = getattr(report, name)
         grounds = f" ({', '.join(rating.grounds)})" if rating.grounds else ""
         yield from _wrapped(f"  {name} {rating.rating}{grounds}: ", rating.reason)

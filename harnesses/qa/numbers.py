@@ -1,10 +1,10 @@
 """Numbers as people and models write them, read exactly.
 
 A number has digits with at most one decimal point, thousands in groups of three set off by a comma, an apostrophe, an
-underscore or a no-break or thin space, a sign, an exponent (`1.5e3`, `1.5 x 10^3`), a percent sign (a hundredth), or a
-word of scale after it (`2.5 million`). Digits inside a word (`B12`, `COVID-19`) are no number. What looks like a number
-and is none of these (`1,5`, `1.2.3`, `3/4`, `10:30`, `5k`, `0x1F`) cannot be read: it equals nothing. A plain space
-parts two numbers.
+underscore or a no-break or thin space, a sign (`-5`, `-$5`, `minus 5`), an exponent (`1.5e3`, `1.5 x 10^3`), a percent
+sign (a hundredth), or a word of scale after it (`2.5 million`). Digits inside a word (`B12`, `COVID-19`) are no number.
+What looks like a number and is none of these (`1,5`, `1.2.3`, `3/4`, `10:30`, `5k`, `0x1F`, `2½`, `10^6`, `5 dozen`,
+`12 000`) cannot be read: it equals nothing. Else a plain space parts two numbers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ from fractions import Fraction
 
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _GROUP = ",'’_\u00a0\u2009\u202f"
+_SIGNS = "-+\u2212\u2013"
+_MINUS = {"-", "\u2212", "\u2013", "minus", "negative"}
+_VAGUE = "dozens?|lakhs?|crores?|bn|mn|mln|mio|tenths?|hundredths?|thousandths?|millionths?|billionths?"
+"""Words after a number that make another one of it."""
 _JOIN = rf"[.,/:{_GROUP}]"
 _NUMBER = re.compile(
     rf"""
     (?<![^\W_])(?<![^\W\d_]-)              # not inside a word
-    (?P<sign>(?<![^\W_])(?<!\))[-+\u2212])?  # a sign, and not the dash of a range
+    (?:(?P<sign>(?<![^\W_])(?<!\))[{_SIGNS}]|(?:minus|negative)\s)[$€£¥₹]?)?  # a sign, and not the dash of a range
     (?P<digits>\.?\d(?:{_JOIN}?\d)*)
-    (?:[eE](?P<e>[-+\u2212]?\d{{1,9}})(?![^\W_]) | \s?[x×*]\s?10(?:\^|\*\*)\{{?(?P<power>[-+\u2212]?\d{{1,9}})\}}?)?
-    (?: \s?(?P<percent>%|per\s?cent\b) | (?P<scales>(?:\s?(?:{"|".join(_SCALES)})\b)+) | (?P<unit>[^\W\d_][^\W_]*) )?
+    (?P<spaced>(?<![\d.,]\d{{3}})(?:[ ]\d{{3}})+(?!\d)(?:\.\d+)?|[ ]\d{{1,3}}/\d{{1,3}}(?!\d))?
+    (?:[eE](?P<e>[-+\u2212]?\d{{1,9}})(?![^\W_])
+       | \s?[x×*·⋅]\s?10(?:\^|\*\*)\{{?(?P<power>[-+\u2212]?\d{{1,9}})\}}?)?
+    (?P<raised>(?:\s?\^\s?|\*\*)[{{(]?[-+\u2212]?\d+[}})]?)?
+    (?: (?P<vague>\s?‰|\s(?:{_VAGUE})\b) | \s?(?P<percent>%|per\s?cent\b|pct\b)
+       | (?P<scales>(?:\s?(?:{"|".join(_SCALES)})\b)+) | (?P<unit>[^\W\d_][^\W_]*) )?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -57,12 +65,14 @@ def _value(found: re.Match[str]) -> Fraction | None:
     unit = found["unit"] or ""
     if len(digits) > _LONGEST or abs(int(exponent)) > _LONGEST:
         return None
-    if unit in _ABBREVIATED or any(map(str.isdigit, unit)):
+    if unit in _ABBREVIATED or any(map(str.isnumeric, unit)) or found["raised"] or found["vague"]:
+        return None
+    if found["spaced"] and ("/" in found["spaced"] or len(digits) <= 3):  # 2 1/2; 12 000 is one number or two
         return None
     if not (_PLAIN.fullmatch(digits) or _GROUPED.fullmatch(digits)):
         return None
     value = Fraction(re.sub(rf"[{_GROUP}]", "", digits)) * Fraction(10) ** int(exponent)
-    if found["sign"] in ("-", "\u2212"):
+    if (found["sign"] or "").strip().lower() in _MINUS:
         value = -value
     if found["percent"]:
         value /= 100

@@ -11,6 +11,9 @@ Ignorable = Literal["case", "space", "punctuation"]
 
 _MARKS = re.compile(r"""[.,;:!?'"`*_()\[\]{}…“”‘’«»¿¡]+""")
 """What ends, quotes, brackets or stresses."""
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u2032", "'"))
+_UNSEEN = str.maketrans(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
+"""Characters without a width that join and part nothing that is read."""
 _DASHES = re.compile(r"[-–—](?!\d)")
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -25,7 +28,7 @@ _UNSPACED = (
 
 
 def normalised(text: str, ignore: Collection[Ignorable]) -> str:
-    """The text without what is to be ignored. One spelling of each character (NFC) always.
+    """The text without what is to be ignored. One spelling of each character (NFC), and none that nobody sees, always.
 
     `punctuation` leaves aside what sentences, quotes, brackets and emphasis are made with, at the edges of words, and
     takes a dash for a space; it keeps what tells answers apart: `C#`, `5%`, `3.14`, `-5`, `.5`, `2*3`.
@@ -33,11 +36,11 @@ def normalised(text: str, ignore: Collection[Ignorable]) -> str:
     >>> normalised(" The answer:  **3.14**. ", {"case", "space", "punctuation"})
     'the answer 3.14'
     """
-    text = unicodedata.normalize("NFC", text)
+    text = unicodedata.normalize("NFC", text.translate(_UNSEEN))
     if "case" in ignore:
         text = unicodedata.normalize("NFC", text.casefold())
     if "punctuation" in ignore:
-        text = _DASHES.sub(" ", _MARKS.sub(_without, text))
+        text = _DASHES.sub(" ", _MARKS.sub(_without, text.translate(_APOSTROPHES)))
     return " ".join(text.split()) if "space" in ignore else text
 
 
@@ -69,9 +72,11 @@ def _cut_off(text: str, start: int, end: int) -> bool:
     before, first, last, after = text[max(0, start - 2) : start], text[start], text[end - 1], text[end : end + 2]
     if (before and _one_word(before[-1], first)) or (after and _one_word(last, after[0])):
         return True
+    if last.isalpha() and (after[:1] == "#" or after == "++"):  # C is not C# or C++
+        return True
     if first.isdigit() and before:
         inside = len(before) == 2 and before[1] in ".," and before[0].isdigit()
-        signed = before[-1] in "-\u2212" and not before[:-1].isalnum()
+        signed = before[-1] in "-\u2212\u2013" and not before[:-1].isalnum()
         if inside or signed:
             return True
     return last.isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit()

@@ -15,8 +15,8 @@ from builder.errors import BadInput
 from builder.validation import read_jsonl, validated
 from judges.case import Case, Piece, Turn
 from judges.guards import items_of
+from judges.report import RATINGS
 
-RATINGS = ("faithfulness", "appropriateness", "completeness")
 GUARDS = "guards"
 """The score that the deterministic guards give: 1 / (1 + items that are in no source)."""
 

@@ -18,8 +18,9 @@ from judges.calibration.choosing import (
     compared,
     hindsight,
 )
-from judges.calibration.data import RATINGS, Answers
+from judges.calibration.data import Answers
 from judges.calibration.measure import Measured, measured
+from judges.report import RATINGS
 
 GRID = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Thresholds that are shown where none are asked for."""
@@ -185,10 +186,12 @@ def _comparison_json(found: Comparison) -> dict[str, Any]:
     }
 
 
-def check(thresholds: Sequence[float], target: float) -> None:
-    """Raises BadInput for a threshold or a target that is none, or where a library is missing."""
+def check(thresholds: Sequence[float], target: float, seed: int) -> None:
+    """Raises BadInput for a threshold, a target or a seed that is none, or where a library is missing."""
     require("judge", "numpy", "statsmodels")
     if not 0 <= target < 1:
         raise BadInput(f"{target:g} is no share: from 0 to below 1", field="--target")
+    if seed < 0:
+        raise BadInput(f"{seed} is below 0", field="--seed")
     if any(threshold != threshold for threshold in thresholds):
         raise BadInput("not a number", field="--threshold")

@@ -149,7 +149,7 @@ def _initials(words: list[str]) -> set[str]:
         if word[0].isupper():
             run = (run + word[0])[-6:]
             found.update(run[start:] for start in range(len(run) - 1))
-        elif word not in _JOINING:
+        elif word not in _JOINING and word != "and":
             run = ""
     return found
 

@@ -55,6 +55,8 @@ def passes(rules: dict[str, Any], answers: Sequence[Answer], text: str) -> bool:
         (EVERY, "C++", "C", False),
         (["space"], "caf\u00e9", "cafe\u0301", True),
         (EVERY, "yes", "yes, and no", False),
+        (EVERY, "O'Brien", "O\u2019Brien.", True),
+        (["space"], "Tokyo", "\ufeffTo\u200bkyo", True),
     ],
 )
 def test_exact(ignore: list[str], accepted: str, answer: str, right: bool) -> None:
@@ -93,6 +95,10 @@ def test_quotes_and_spaces_around_an_answer_can_be_ignored(text: str) -> None:
         ("12", "9-12", True),
         ("12", "from 9 to 12, I think", True),
         ("C#", "In C# it is so", True),
+        ("C", "In C# it is so", False),
+        ("C", "In C++, it is so", False),
+        ("C", "In C+ it is so", True),
+        ("12", "It is \u201312", False),
         ("東京", "首都は東京です", True),
         ("서울", "서울은 수도입니다", True),
         ("ab ab", "ab ab ab", True),
@@ -146,6 +152,13 @@ def test_nothing_is_found_that_is_not_there(wanted: str, text: str) -> None:
         ("$3.50.", "3.5"),
         ("5km", "5"),
         ("the 5th", "5"),
+        ("-$5", "-5"),
+        ("\u2212€5.50", "-5.5"),
+        ("\u20135 °C", "-5"),
+        ("minus 5", "-5"),
+        ("Negative 5.5", "-5.5"),
+        ("1.5·10^3", "1500"),
+        ("**1200**", "1200"),
     ],
 )
 def test_one_number_is_read(text: str, value: str) -> None:
@@ -153,7 +166,12 @@ def test_one_number_is_read(text: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1,5", "1.2.3", "3,000,00", "3/4", "10:30", "5k", "$5M", "0x1F", "5e3x", "٣", "1e999", "9" * 400]
+    "text",
+    [
+        *("1,5", "1.2.3", "3,000,00", "3/4", "10:30", "5k", "$5M", "0x1F", "5e3x", "٣", "1e999", "9" * 400),
+        *("2\u00bd", "5\u4e07", "2 1/2", "10^6", "2**10", "10^{-3}", "12 000", "1 000.5"),
+        *("5 dozen", "2 bn", "3 lakh", "5 hundredths", "5‰"),
+    ],
 )
 def test_what_cannot_be_read_equals_nothing(text: str) -> None:
     assert [found for _, found in numbers(text)] == [None]
@@ -168,7 +186,11 @@ def test_no_number_is_found_in_words(text: str) -> None:
 
 
 def test_a_dash_between_numbers_is_no_sign() -> None:
-    assert [value for _, value in numbers("10-20, 2020-01")] == [10, 20, 2020, 1]
+    assert [value for _, value in numbers("10-20, 2020-01, 3\u20134")] == [10, 20, 2020, 1, 3, 4]
+
+
+def test_a_space_parts_numbers_that_no_thousands_could_be() -> None:
+    assert [value for _, value in numbers("In 2020 300 of 12 50 left")] == [2020, 300, 12, 50]
 
 
 @pytest.mark.parametrize(

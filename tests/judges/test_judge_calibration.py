@@ -211,6 +211,7 @@ def test_a_judge_is_measured_on_the_rated_answers(
         ({}, ["--target", "1.5"], "--target"),
         ({}, ["--plot", "x.pdf"], "an .svg or a .png"),
         ({}, ["--good", "9"], "all bad"),
+        ({}, ["--seed", "-1"], "--seed: -1 is below 0"),
     ],
 )
 def test_wrong_input_is_one_line(file: Path, change: dict[str, Any], options: list[str], complaint: str) -> None:

@@ -95,10 +95,44 @@ def test_an_answer_without_fault_passes_whatever_word_the_judge_has_for_it() -> 
         (("faithfulness",), {"rating": 3, "grounds": ["unsupported"]}, "low faithfulness"),
         (("appropriateness",), {"rating": 3, "grounds": ["wording", "off_topic"]}, "low appropriateness"),
         (("completeness",), {"rating": 3}, "low completeness"),
+        (("completeness",), {"rating": 1, "grounds": ["none"]}, "low completeness"),
+        (("faithfulness",), {"rating": 5, "grounds": ["contradicted"]}, "contradiction"),
     ],
 )
 def test_each_observation_fails_by_its_rule(path: tuple[Any, ...], change: dict[str, Any], rule: str) -> None:
     assert rule in rules(report(*path, **change, **({} if path else {"verdict": "passed"})))
+
+
+@pytest.mark.parametrize("quotes", [[], ["It has two wheels."]])
+@pytest.mark.parametrize(
+    "answer", ["It once had two wheels.", "Its two wheels date from 1790.", "It ran for 7 months."]
+)
+def test_a_figure_in_a_claim_without_support_fails_whatever_else_has_it(answer: str, quotes: list[str]) -> None:
+    """That the evidence has the figure of something else, or that it is settled as an item, supports no claim."""
+    case = CASE.model_copy(update={"answer": f"{CASE.answer} {answer}"})
+    grounds = Grounds(case, items_of(case))
+    made_up = {"answer_quote": answer, "kind": "other", "crucial": False, "status": "unsupported"}
+    items = [{"item": 1, "status": "derived", "evidence_quotes": ["built in 1790"]}] * len(grounds.items)
+    one = report(claims=[*FINE["claims"], {**made_up, "evidence_quotes": quotes}], items=items)
+    assert [reason.rule for reason in decided(one, grounds, Thresholds())] == ["unsupported claim"]
+
+
+def test_one_word_is_a_quote_where_the_evidence_is_one_word() -> None:
+    grounds = Grounds(CASE.model_copy(update={"evidence": (Piece(text="Lisbon."), Piece(text="No, Porto"))}), ())
+    assert [grounds.in_evidence(quote) for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "believed"),
+    [("As passages 1 and 2 say, it", True), ("As said (passage 2), it", True), ("In 2 words, it", False)],
+)
+def test_the_number_of_a_source_need_not_be_quoted(said: str, believed: bool) -> None:
+    case = CASE.model_copy(update={"answer": CASE.answer.replace("It", said)})
+    grounds = Grounds(case, ())
+    claim = {**FINE["claims"][0], "answer_quote": "was built in 1790."}
+    parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
+    one = report(claims=[claim, *FINE["claims"][1:]], parts=parts)
+    assert (problems(one, grounds, Thresholds()) == []) is believed
 
 
 def test_how_it_is_said_lowers_no_verdict() -> None:
@@ -127,6 +161,8 @@ def test_thresholds_are_the_config_s() -> None:
         (("claims", 2), {"answer_quote": "It was built"}, "no claim quotes sentence 3"),
         (("claims", 0), {"answer_quote": "It was built in"}, "no claim quotes a figure of sentence 1"),
         ((), {"items": [{"item": 1, "status": "harmless"}]}, "each of the 0 listed items"),
+        (("completeness",), {"rating": 5, "grounds": ["missing"]}, "completeness is 5, and its grounds name"),
+        (("claims", 0), {"answer_quote": "It was built in 1790 ... by monks"}, "claims.0.answer_quote"),
     ],
 )
 def test_a_report_that_can_not_be_true_is_not_believed(
@@ -199,13 +235,14 @@ DEEP = "[" * 5000 + "]" * 5000
         called("not json"),
         called(DEEP),
         called(json.dumps(FINE), name="verdict"),
-        Response(tool_calls=(ToolCall("report", json.dumps(FINE)),) * 2),
-        called(json.dumps({**FINE, "passed": True})),
+        Response(tool_calls=(ToolCall("report", json.dumps(FINE)), ToolCall("report", json.dumps(FINE, indent=1)))),
+        Response(f"Here it is:\n{json.dumps(FINE)}"),
+        Response(f"It says:\n```json\n{json.dumps(FINE)}\n```"),
         called(json.dumps({**FINE, "claims": []})),
         called(json.dumps({**FINE, "stance": "great"})),
-        called(json.dumps({**FINE, "faithfulness": {"reason": "r", "rating": "5"}})),
+        called(json.dumps({**FINE, "faithfulness": {"reason": "r", "rating": "five"}})),
         called(json.dumps({**FINE, "faithfulness": {"reason": "r", "rating": 6}})),
-        called(json.dumps({**FINE, "claims": FINE["claims"] * 30})),
+        called(json.dumps({**FINE, "claims": FINE["claims"] * 200})),
         Response(stop=Stop.REFUSED),
         Response(stop=Stop.OVERFLOW),
         Response("", stop=Stop.LENGTH),
@@ -220,7 +257,7 @@ def test_a_response_without_a_report_is_malformed_and_not_quoted(response: Respo
 
 def test_what_a_judge_s_own_keys_are_called_is_not_repeated() -> None:
     with pytest.raises(Malformed) as caught:
-        read(called(json.dumps({**FINE, "say passed": 1})))
+        read(called(json.dumps({"say passed": 1})))
     assert "say passed" not in str(caught.value)
 
 

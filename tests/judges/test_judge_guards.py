@@ -34,6 +34,7 @@ def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, s
         ("open at noon", "It opens at 12 pm."),
         ("the World Health Organization", "The WHO says so."),
         ("NASA", "the National Aeronautics and Space Administration"),
+        ("the Food and Drug Administration", "The FDA says so."),
         ("in Canada", "Most Canadian people do."),
         ("in nineteen eighty-four", "That was in 1984."),
         ("2,987,654 people", "About 3 million people live there."),
@@ -50,6 +51,11 @@ def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, s
 )
 def test_other_words_for_the_same_are_no_item(evidence: str, answer: str) -> None:
     assert found(evidence, answer) == []
+
+
+@pytest.mark.parametrize("between", ["\u034f", "\u200d", "\ufe0f", "\u0332", "\ufe0f\u20e3", "\u3164", "\U000e0141"])
+def test_what_is_seen_as_one_number_is_one(between: str) -> None:
+    assert found("4 cats and 2 dogs", f"There are 4{between}2 cats.") == [("number", "42")]
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,13 @@ def test_an_estimate_counts_the_judge_s_calls(shop: Shop, provider: Start) -> No
 GARBAGE = Answer("I think it is fine. PASSED!")
 
 
+def test_what_takes_one_step_is_estimated_as_one_whatever_is_said_of_other_workloads(shop: Shop) -> None:
+    file = shop.write(config("http://127.0.0.1:9/v1", SCENES, panel("sloppy")))
+    plain, long = (stepdown("estimate", str(file), "--json", *steps) for steps in ([], ["--steps", "9"]))
+    assert long.code == 0
+    assert long.out == plain.out
+
+
 def test_garbage_is_retried_and_the_report_after_it_counts(shop: Shop, provider: Start) -> None:
     flaky = Failing(2, GARBAGE, reporting(playing.sloppy))  # type: ignore[arg-type]
     server = provider({**MODELS, "sloppy": flaky})
@@ -238,6 +245,7 @@ def test_candidates_probed_together_that_say_the_same_are_judged_once(shop: Shop
         ({"models": []}, "judge.models"),
         ({"models": [{"name": "j", "model": "workload/reference"}]}, "pseudo-model judges nothing"),
         ({"models": [{"name": "weak", "model": "openai/another"}]}, "another model of the name 'weak'"),
+        ({"models": [{"name": n, "model": "openai/one"} for n in "jk"]}, "'j' and 'k' are one model under two names"),
         ({"rule": "most"}, "judge.rule"),
         ({"thresholds": {"faithfulness": 6}}, "judge.thresholds.faithfulness"),
         ({"attempts": 0}, "judge.attempts"),
