@@ -29,6 +29,15 @@ def is_name(name: str) -> bool:
     return name in ALWAYS or SHARD_NAME.fullmatch(name) is not None
 
 
+def refuse_in_a_release(place: Path, option: str) -> None:
+    """Raises BadInput where a file would be written among a release's own: those are all listed, and no other."""
+    for folder in place.absolute().parents:
+        if (folder / SUMS).is_file() and (folder / MANIFEST).is_file() and (folder / ROWS).is_file():
+            raise BadInput(
+                f"would stand in the release {folder} as a file that it does not list", file=place, field=option
+            )
+
+
 def found_in(release: Path) -> Iterator[tuple[str, str | None]]:
     """The names in a release's folder, each with what is wrong with it, or None. Links are not followed."""
     for entry in sorted(os.scandir(release), key=lambda entry: entry.name):

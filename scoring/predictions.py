@@ -43,7 +43,7 @@ class Predictions:
         keys, tiers_found, lines = bytearray(), array("b"), array("q")
         for number, row_id, tier in _csv(path) if path.suffix == ".csv" else _jsonl(path):
             keys += _digest(row_id)
-            tiers_found.append(_tier(tier, by_name, path.suffix == ".csv"))
+            tiers_found.append(_tier(tier, by_name))
             lines.append(number)
         unsorted = np.frombuffer(bytes(keys), dtype=f"S{_DIGEST_BYTES}")
         order = np.argsort(unsorted, kind="stable")
@@ -98,10 +98,11 @@ def _by_name(tiers: Sequence[TierName]) -> dict[str | int, int]:
     return {key: index for index, tier in enumerate(tiers) for key in (tier.name, tier.id)}
 
 
-def _tier(value: Any, by_name: Mapping[str | int, int], text: bool) -> int:
+def _tier(value: Any, by_name: Mapping[str | int, int]) -> int:
+    """The index of a tier by its name or id; an id may be text, as it is in any CSV and in much that models write."""
     if type(value) is str:
         value = value.strip()
-        if text and value not in by_name and value.isascii() and value.isdigit() and len(value) < 10:
+        if value not in by_name and value.isascii() and value.isdigit() and len(value) < 10:
             value = int(value)
     return by_name.get(value, BROKEN) if type(value) in (str, int) else BROKEN
 
@@ -125,7 +126,10 @@ def _jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
                     raise BadInput("must be an object with `id` and `tier`", file=path, line=number)
                 if type(data.get("id")) is not str:
                     raise BadInput("must be the text of a row's id", file=path, line=number, field="id")
-                yield number, data["id"], data.get("tier")
+                if "tier" not in data:
+                    # Not a prediction that names no tier, but another file, or another name for the field.
+                    raise BadInput("is missing: a tier's name or id, or null", file=path, line=number, field="tier")
+                yield number, data["id"], data["tier"]
     except OSError as error:
         raise BadInput(error.strerror or str(error), file=path) from None
 

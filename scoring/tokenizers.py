@@ -68,13 +68,16 @@ def _own(name: str) -> Tokenizer:
         sys.path.append(here)  # a tokenizer of one's own may lie in the folder one works in
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a module of somebody's own raises
         raise BadInput(f"no tokenizer {printable(name)!r}: {error}", field="--tokenizer") from None
     if not callable(found):
         raise BadInput(f"{printable(name)!r} can not be called", field="--tokenizer")
 
     def count(text: str) -> int:
-        number = found(text)
+        try:
+            number = found(text)
+        except Exception as error:  # whatever it raises
+            raise BadInput(f"{printable(name)!r} raised {error!r}", field="--tokenizer") from None
         if type(number) is not int or number < 0:
             raise BadInput(f"{printable(name)!r} gave {number!r}, not a number of tokens", field="--tokenizer")
         return number

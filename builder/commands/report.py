@@ -13,6 +13,7 @@ from builder.errors import BadInput
 from builder.extras import require
 from builder.tables import print_table
 from builder.text import printable
+from releases.files import refuse_in_a_release
 from scoring.rates import PAPER
 from scoring.tokenizers import CHARACTERS, ENCODINGS, tokenizer
 
@@ -85,3 +86,4 @@ def _refuse_to_overwrite(out: Path) -> None:
         raise BadInput("its folder is not there", file=out, field="--out")
     if out.exists() and out.suffix not in {".html", ".htm"}:
         raise BadInput("is there already and is no .html file", file=out, field="--out")
+    refuse_in_a_release(out, "--out")

@@ -15,6 +15,7 @@ from builder.errors import BadInput
 from builder.extras import require
 from builder.tables import Table, print_table
 from builder.text import printable
+from releases.files import refuse_in_a_release
 from scoring.bank import open_bank
 from scoring.predictions import Predictions
 from scoring.rates import PAPER, read_rates
@@ -182,6 +183,7 @@ def _refuse_to_overwrite(outcomes: Path, folder: Path, predictions: Path) -> Non
     place = outcomes.resolve()
     if outcomes.exists() and (place == predictions.resolve() or place.is_relative_to(folder.resolve())):
         raise BadInput("is one of the files that the score is made from", file=outcomes, field="--rows")
+    refuse_in_a_release(outcomes, "--rows")
 
 
 def _percent(value: float | None) -> str:

@@ -364,7 +364,6 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         ("--version", ""),
         ("--creator", "a\x1b[31mb"),
         ("--url", "https://example.org/\n---\n"),
-        ("--holdout", "nan"),
     ],
 )
 def test_words_that_no_card_can_hold_are_refused_in_one_line(

@@ -117,6 +117,7 @@ def test_a_failed_score_leaves_no_outcomes(bank: Path, tmp_path: Path) -> None:
         ),
         (['{"id": "work/a/1", "tier": 0'], "p.jsonl:1: not JSON"),
         (["[1]"], "p.jsonl:1: must be an object"),
+        (['{"id": "work/a/1", "prediction": 0}'], "p.jsonl:1: tier: is missing"),
         (['{"id": 3, "tier": 0}'], "p.jsonl:1: id: must be the text of a row's id"),
         (["[" * 100_000], "p.jsonl:1: not JSON"),
     ],
@@ -226,3 +227,35 @@ def test_outcomes_never_replace_what_they_are_made_from(bank: Path, labels: Path
     assert (
         "its folder is not there" in stepdown("score", str(bank), str(labels), "--rows", str(tmp_path / "a" / "b")).err
     )
+
+
+def test_an_id_of_a_tier_may_be_text(bank: Path, tmp_path: Path) -> None:
+    for written in (str, lambda number: f" {number} "):
+        path = write_predictions(tmp_path / "p.jsonl", {name: written(label) for name, label in ids(bank).items()})
+        found = json.loads(stepdown("score", str(bank), str(path), "--json").out)
+        assert (found["broken"], found["overall"]["metrics"]["RowExact"]["value"]) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("module", "said"), [("1 / 0", "division by zero"), ("def count(text):\n    1 / 0", "ZeroDiv")]
+)
+def test_a_tokenizer_of_ones_own_that_fails_is_named(
+    module: str, said: str, bank: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"failing_{len(module)}"
+    (tmp_path / f"{name}.py").write_text(module)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = stepdown("score", str(bank), str(labels), "--tokenizer", f"{name}:count")
+    assert (result.code, result.err.count("\n")) == (2, 1), result
+    assert "--tokenizer" in result.err
+    assert said in result.err
+
+
+def test_nothing_is_written_among_the_files_of_a_release(bank: Path, labels: Path) -> None:
+    (bank / "SHA256SUMS").write_text("")
+    for command in (
+        ["score", str(bank), str(labels), "--rows", str(bank / "rows.jsonl")],
+        ["report", str(bank), "--out", str(bank / "report.html")],
+    ):
+        result = stepdown(*command)
+        assert (result.code, "as a file that it does not list" in result.err) == (2, True), result
