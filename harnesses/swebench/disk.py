@@ -20,6 +20,11 @@ def upper_folder(details: dict[str, Any]) -> str:
     return str((details.get("GraphDriver", {}).get("Data") or {}).get("UpperDir", ""))
 
 
+_UNDATED = {".git", "__pycache__", ".pytest_cache"}
+"""Folders of files whose own times nobody compares to the fraction of a second: git looks into a file that is as old as
+its index, and Python into the head of a compiled one."""
+
+
 @dataclass(slots=True)
 class Files:
     """A container's own files."""
@@ -29,7 +34,8 @@ class Files:
     length: int = 0
     """Bytes that they are long. Docker copies holes as zeros: a snapshot takes this much, however little they take."""
     newest: float = 0.0
-    """When the last of them was written that does not claim to be of the future; 0 where that is not known."""
+    """When the last file was written whose time may matter to somebody, and that does not claim to be of the future; 0
+    where that is not known."""
     lost: str = ""
     """What Docker's layers do not hold, if any of them is that."""
 
@@ -55,9 +61,9 @@ def _within(folder: str, most: int, files: int) -> Files | None:
 
     Links are not followed. A tree that is nested too deeply to be looked at is not within any limit.
     """
-    waiting, count, found, now = [folder], 0, Files(), time.time()
+    waiting, count, found, now = [(folder, True)], 0, Files(), time.time()
     while waiting:
-        place = waiting.pop()
+        place, dated = waiting.pop()
         try:
             with os.scandir(place) as entries:
                 for entry in entries:
@@ -70,10 +76,10 @@ def _within(folder: str, most: int, files: int) -> Files | None:
                     found.taken += details.st_blocks * 512
                     if stat.S_ISREG(details.st_mode):
                         found.length += details.st_size
-                    if found.newest < details.st_mtime <= now:
-                        found.newest = details.st_mtime
+                        if dated and found.newest < details.st_mtime <= now:
+                            found.newest = details.st_mtime
                     if stat.S_ISDIR(details.st_mode):
-                        waiting.append(entry.path)
+                        waiting.append((entry.path, dated and entry.name not in _UNDATED))
                     if found.taken > most or count > files:
                         return None
         except (FileNotFoundError, NotADirectoryError):

@@ -241,8 +241,7 @@ def test_from_a_checkpoint_and_from_a_full_replay_it_goes_on_alike(
 ) -> None:
     at = data.draw(st.integers(1, len(script) - 1))
     with harness.open(instance) as whole:
-        going = [whole.advance(response) for response in script[:at]]
-        if not all(going):
+        if not all(whole.advance(response) for response in script[:at]):
             return
         checkpoint = whole.checkpoint()
         assert checkpoint is not None
