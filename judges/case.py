@@ -26,7 +26,11 @@ class Piece(Strict):
     """A passage, or a span of a transcript with its speakers' names in the text."""
 
     title: Text = ""
-    """What a reader would call it: a document's name, `turns 12 to 30`."""
+    """Its author's name for it: evidence like its text."""
+    label: str = Field("", pattern=r"^[A-Za-z0-9 ]{0,80}$")
+    """Ours: `Passage 2`, `turns 12 to 30`. It stands beside the evidence and supports nothing: else every answer would
+    have a source for a 2.
+    """
     text: Text = Field(min_length=1)
 
 

@@ -120,6 +120,21 @@ class Grounds:
         own = Sources.of_texts(turn.text for turn in self.case.turns)
         return any(kind in FIGURES for kind, _ in own.unknown(plain(claim.answer_quote)))
 
+    def has_items(self, claim: Claim) -> bool:
+        """Whether a claim names something that no source has: harmless may be a name, not a claim about it."""
+        said = Tokens.of(claim.answer_quote)
+        return claim.kind != "no_claim" and any(said.holds(item.text) for item in self.items)
+
+    def rests_on_nothing(self, places: Sequence[range], claims: Sequence[Claim]) -> bool:
+        """Whether what stands in these places of the answer holds a claim that has no support."""
+        return any(
+            place.start <= own.start and own.stop <= place.stop
+            for claim in claims
+            if claim.kind != "no_claim" and self.status(claim) == "unsupported"
+            for own in self.places(claim.answer_quote)
+            for place in places
+        )
+
     def unseen(self, claims: Sequence[Claim]) -> Iterator[str]:
         """What of the answer no claim quotes: figures, and sentences."""
         quoted = {place for claim in claims for found in self.places(claim.answer_quote) for place in found}
@@ -217,7 +232,9 @@ def _unresolved(report: Report, grounds: Grounds) -> Iterator[Reason]:
     for part in report.parts:
         if part.status != "given" or not (places := grounds.places(part.answer_quote)):
             yield Reason("missing part", f"{part.status}: {part.part}")
-        elif not any(grounds.overlap(claim, places) for claim in report.claims if grounds.status(claim) == "supported"):
+        elif grounds.rests_on_nothing(places, report.claims) or not any(
+            grounds.overlap(claim, places) for claim in report.claims if grounds.status(claim) == "supported"
+        ):
             yield Reason("missing part", f"given without support: {part.part}")
 
 
@@ -231,7 +248,7 @@ def _unfaithful(report: Report, grounds: Grounds) -> Iterator[Reason]:
             yield Reason("contradiction", claim.answer_quote)
         elif status == "uncertain":
             yield Reason("uncertain claim", claim.answer_quote)
-        elif status == "unsupported" and (relied_on or grounds.has_figures(claim)):
+        elif status == "unsupported" and (relied_on or grounds.has_figures(claim) or grounds.has_items(claim)):
             yield Reason("unsupported claim", claim.answer_quote)
 
 

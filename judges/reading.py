@@ -14,7 +14,7 @@ from typing import Any
 from builder.records import clean_text
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
-_LABEL = re.compile(r"\s*(?:evidence|passage) \d{1,4}\s*[:\u2013\u2014-]\s*", re.IGNORECASE)
+_LABEL = re.compile(r"\s*(?:evidence|passage) \d{1,4}(?: \([^()]{1,80}\))?\s*[:\u2013\u2014-]\s*", re.IGNORECASE)
 _SOURCE = re.compile(r"\s*[\[(](?:evidence|passage) \d{1,4}[\])]\s*\Z", re.IGNORECASE)
 _DEEPEST = 2
 """Envelopes around a report: `{"report": {...}}`, `{"arguments": "{...}"}`."""

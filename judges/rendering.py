@@ -49,7 +49,8 @@ def _blocks(case: Case, items: Sequence[Item]) -> Iterator[tuple[str, str]]:
     last = case.turns[-1]
     yield "query" if case.kind != "rag" else "current turn", f"{visible(last.speaker)}: {visible(last.text)}"
     for number, piece in enumerate(case.evidence, 1):
-        yield f"evidence {number}", "\n".join(part for part in (visible(piece.title), visible(piece.text)) if part)
+        name = f"evidence {number} ({piece.label})" if piece.label else f"evidence {number}"
+        yield name, "\n".join(part for part in (visible(piece.title), visible(piece.text)) if part)
     for number, reference in enumerate(case.references, 1):
         yield f"reference answer {number} (a hint at coverage, no evidence)", visible(reference)
     if case.note:

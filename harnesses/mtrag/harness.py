@@ -17,7 +17,7 @@ from harnesses.task_file import Source
 from judges.case import Piece, Turn
 
 BENCHMARK = "mtrag"
-VERSION = "1"
+VERSION = "2"
 """Raised with every change of this package that can change a prefix, a case or a verdict."""
 _INSTRUCTION = Path(__file__).parent / "instruction.txt"
 _ROLES: Mapping[str, str] = {"user": "user", "agent": "assistant"}
@@ -83,6 +83,7 @@ def _title(number: int, passage: Passage) -> str:
 def _case(task: Task, references: list[str]) -> dict[str, Any]:
     turns = [Turn(speaker=_ROLES[turn.speaker], text=turn.text) for turn in task.input]
     evidence = [
-        Piece(title=_title(n, passage), text=passage.text.strip()) for n, passage in enumerate(task.passages, 1)
+        Piece(label=f"Passage {n}", title=(passage.title or "").strip(), text=passage.text.strip())
+        for n, passage in enumerate(task.passages, 1)
     ]
     return case_without_answer("rag", turns, evidence, references, NOTE)

@@ -97,6 +97,6 @@ def _case(row: Row, messages: list[Message], grading: Judge) -> dict[str, Any]:
     else:
         turns = [Turn(speaker=message["role"], text=message["content"]) for message in messages]
     references = list(map(str, row.answers))
-    titles = ("context", row.context) if row.context else ("an accepted answer", tuple(references))
-    evidence = [Piece(title=titles[0], text=text) for text in titles[1]]
+    label, texts = ("context", row.context) if row.context else ("an accepted answer", tuple(references))
+    evidence = [Piece(label=label, text=text) for text in texts]
     return case_without_answer("question", turns, evidence, references, grading.note)

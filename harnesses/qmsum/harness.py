@@ -19,7 +19,7 @@ from harnesses.single_answer import JudgedAnswer, case_without_answer
 from judges.case import Piece, Turn
 
 BENCHMARK = "qmsum"
-VERSION = "1"
+VERSION = "2"
 """Raised with every change of this package that can change a prefix, a case or a verdict."""
 _INSTRUCTION = Path(__file__).parent / "instruction.txt"
 NOTE = "A summary that answers one query about a meeting: usually one paragraph."
@@ -124,8 +124,8 @@ def _asked(meeting: Meeting, kinds: Sequence[Kind]) -> Iterator[tuple[str, Meeti
 
 def _case(meeting: Meeting, query: Query, spans: Sequence[Span], whole: bool) -> dict[str, Any]:
     """The evidence: the query's relevant spans, and the whole transcript where that is what was shown."""
-    evidence = [Piece(title=f"turns {first} to {last}", text=meeting.span((first, last))) for first, last in spans]
+    evidence = [Piece(label=f"turns {first} to {last}", text=meeting.span((first, last))) for first, last in spans]
     if whole:
-        evidence.append(Piece(title="the whole transcript", text=meeting.transcript))
+        evidence.append(Piece(label="the whole transcript", text=meeting.transcript))
     references = [query.answer] if query.answer.strip() else []
     return case_without_answer("meeting", [Turn(speaker="user", text=query.query)], evidence, references, NOTE)

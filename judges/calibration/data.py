@@ -122,7 +122,7 @@ def _case(line: _Line) -> Case:
     return Case(
         kind="rag",
         turns=tuple(Turn(speaker=said.speaker, text=said.text) for said in line.input),
-        evidence=tuple(Piece(title=part.document_id, text=part.text) for part in line.contexts if part.text),
+        evidence=tuple(Piece(text=part.text) for part in line.contexts if part.text),
         references=(line.reference,) if line.reference else (),
         answer=line.answer,
     )

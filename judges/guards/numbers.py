@@ -57,6 +57,10 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _CITATION = re.compile(r"\[\d{1,3}\]")
+_SOURCE = re.compile(
+    r"\b(?:passages?|sources?|documents?) \d{1,3}(?:(?:, and |, | and | & )\d{1,3})*+(?![\d.,]\d)", re.IGNORECASE
+)
+"""What names the passages that it rests on, not what they say."""
 _ROUNDED = Fraction(5, 100)
 """How far, as a share, an answer that says `about` may be from what it rounds."""
 _LONGEST = 30
@@ -134,6 +138,7 @@ def figures(text: str) -> list[Number]:
     """
     kept: list[Number] = []
     cited = {found.start() + 1 for found in _CITATION.finditer(text)}
+    cited |= {found.start() + at.start() for found in _SOURCE.finditer(text) for at in re.finditer(r"\d+", found[0])}
     for number in sorted([*_parts(text), *_in_digits(text), *_spelt(text)], key=lambda n: (n.start, -n.end)):
         inside = kept and number.start < kept[-1].end
         if not inside and number.text.lower() != "one" and number.start not in cited:

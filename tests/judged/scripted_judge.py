@@ -104,7 +104,10 @@ def item(line: str, evidence: Sequence[str]) -> dict[str, Any]:
 
 def observed(shown: dict[str, str]) -> dict[str, Any]:
     """The report on what is shown."""
-    evidence = [quote for name, text in shown.items() if name.startswith("evidence") for quote in quotable(text)]
+    pieces = [quote for name, text in shown.items() if name.startswith("evidence") for quote in quotable(text)]
+    evidence = [
+        quote for quote in pieces if " " in quote
+    ] or pieces  # one word alone, as the E. of E. coli, says nothing
     answer = quotable(shown["candidate's answer"])
     claims = [claim(sentence, evidence) for sentence in answer]
     said = telling(shown["candidate's answer"])

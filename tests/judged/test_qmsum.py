@@ -78,7 +78,7 @@ def test_a_model_sees_the_words_without_the_transcribers_marks() -> None:
 
 def test_the_evidence_is_the_spans_and_the_transcript_that_was_shown() -> None:
     text, case = shown(QMSum(), f"{GARDEN}.specific.2")
-    assert [piece.title for piece in case.evidence] == ["turns 9 to 11", "the whole transcript"]
+    assert [piece.label for piece in case.evidence] == ["turns 9 to 11", "the whole transcript"]
     assert case.evidence[0].text.startswith("Omar: I propose the 14th of June")
     assert all(piece.text in text for piece in case.evidence)
     assert [turn.text for turn in case.turns] == ["What did Nora think of hiring the band?"]
@@ -86,7 +86,7 @@ def test_the_evidence_is_the_spans_and_the_transcript_that_was_shown() -> None:
 
 def test_of_a_general_query_the_evidence_is_the_transcript() -> None:
     _, case = shown(QMSum(), f"{GARDEN}.general.1")
-    assert [piece.title for piece in case.evidence] == ["the whole transcript"]
+    assert [piece.label for piece in case.evidence] == ["the whole transcript"]
 
 
 def test_a_transcript_over_the_context_drops_its_queries_and_says_why() -> None:
@@ -106,7 +106,7 @@ def test_long_transcripts_may_be_cut_to_what_is_relevant() -> None:
     assert reasons[f"{ROOF}.specific.3"] == "the transcript does not fit into the context of 600 tokens"
     text, case = shown(harness, f"{ROOF}.specific.1")
     assert "item 7" not in text
-    assert [piece.title for piece in case.evidence] == ["turns 2 to 3"]
+    assert [piece.label for piece in case.evidence] == ["turns 2 to 3"]
     whole, _ = shown(harness, f"{GARDEN}.specific.1")
     assert whole == shown(QMSum(), f"{GARDEN}.specific.1")[0], "what fits is not cut"
 

@@ -135,6 +135,35 @@ def test_the_number_of_a_source_need_not_be_quoted(said: str, believed: bool) ->
     assert (problems(one, grounds, Thresholds()) == []) is believed
 
 
+def test_a_part_is_not_given_by_words_of_which_some_have_no_support() -> None:
+    case = CASE.model_copy(update={"answer": "Monks of the abbey built it in 1790. The Marsh family owns it."})
+    supported = {**FINE["claims"][0], "answer_quote": "built it in 1790"}
+    made_up = {"answer_quote": "Monks of the abbey", "kind": "other", "crucial": False, "status": "unsupported"}
+    for quote, expected in (("Monks of the abbey built it", ["missing part"]), ("built it in 1790", [])):
+        parts = [{**FINE["parts"][0], "answer_quote": quote}, FINE["parts"][1]]
+        one = report(claims=[supported, FINE["claims"][1], made_up], parts=parts)
+        assert [reason.rule for reason in decided(one, Grounds(case, ()), Thresholds())] == expected
+
+
+def test_a_harmless_name_does_not_free_a_claim_about_it() -> None:
+    case = CASE.model_copy(update={"answer": f"{CASE.answer} It was painted by Ole Brandt."})
+    grounds = Grounds(case, items_of(case))
+    made_up = {"answer_quote": "It was painted by Ole Brandt", "kind": "name", "crucial": False}
+    one = report(
+        claims=[*FINE["claims"], {**made_up, "status": "unsupported"}], items=[{"item": 1, "status": "harmless"}]
+    )
+    assert [reason.rule for reason in decided(one, grounds, Thresholds())] == ["unsupported claim"]
+
+
+def test_what_we_call_a_piece_of_evidence_supports_nothing() -> None:
+    pieces = (Piece(label="Passage 7", title="Mills of 1790", text="It has wheels."),)
+    case = CASE.model_copy(update={"evidence": pieces, "answer": "Passage 7, of 1790, tells of 7 wheels."})
+    grounds = Grounds(case, items_of(case))
+    assert [item.text for item in grounds.items] == ["7"]
+    assert "7 wheels" in grounds.items[0].context
+    assert [grounds.in_evidence(quote) for quote in ("Passage 7", "Mills of 1790")] == [False, True]
+
+
 def test_how_it_is_said_lowers_no_verdict() -> None:
     assert rules(report("appropriateness", rating=1, grounds=["wording", "length", "format"])) == []
 
