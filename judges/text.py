@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
+import regex
+
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_TOKEN = re.compile(rf"[{_CJK}]|\d++(?:[.,]\d++)*+|[^\W\d_{_CJK}]++|[$€£¥₹%°]")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+")
-_CITATION = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*+\]")
-_ELLIPSIS = re.compile(r"[\[(]?\.{3,}[\])]?")
-_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
-_LIST_MARKER = re.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
+_TOKEN = regex.compile(rf"[{_CJK}]|\d++(?:[.,]\d++)*+|[^\W\d_{_CJK}]++|[$€£¥₹%°]")
+_THOUSANDS = regex.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+")
+_CITATION = regex.compile(r"\[\d{1,3}(?:, ?\d{1,3})*+\]")
+_ELLIPSIS = regex.compile(r"[\[(]?\.{3,}[\])]?")
+_SENTENCE_END = regex.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
+_LIST_MARKER = regex.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
 _LINE_ENDS = str.maketrans({"\r": "\n", "\u2028": "\n", "\u2029": "\n", "\x85": "\n", "\x0b": "\n", "\x0c": "\n"})
 _IGNORABLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
     map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
 """Fillers, joiners and variation selectors: shown as nothing, though Unicode counts them among letters and marks."""
-_ON_DIGIT = re.compile(r"(?<=\d)[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]+")
+_ON_DIGIT = regex.compile(r"(?<=\d)[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]+")
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63", "-"),
@@ -62,7 +63,7 @@ def plain(text: str) -> str:
     '"1/2 - fine"'
     """
     # A fraction after a digit would run into it: 3½ is 3 and a half.
-    text = re.sub(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])", " ", visible(text))
+    text = regex.sub(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e])", " ", visible(text))
     text = _ON_DIGIT.sub("", text)  # a stroke or a box around a digit ends no number
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 

@@ -6,7 +6,7 @@ masked with the rest: a longer `sleep` is another command.
 
 from __future__ import annotations
 
-import re
+import regex
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -81,18 +81,18 @@ PATTERNS = (
     r"(?<=<output_tail>\n)[^\n]{0,200}\n",
 )
 
-_VOLATILE = re.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS))
+_VOLATILE = regex.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS))
 _MASK = "…"
 _RULERS = "=-_"
 _OBSERVATION = ("<returncode>", "<exception>")
 """What mini-swe-agent's observations begin with."""
-_LISTED = re.compile(
+_LISTED = regex.compile(
     rf"^([-dlcbps][rwxsStT-]{{9}}[.+@]?) +(\d{{1,9}}|{_MASK}) +(\S{{1,64}}) +(\S{{1,64}}) +"
     rf"([\d.]{{1,20}}[KMGT]?|{_MASK}) +",
-    re.MULTILINE,
+    regex.MULTILINE,
 )
 """A line of `ls -l`, up to its date."""
-_TOTAL = re.compile(r"^total [\d.]{1,20}[KMGT]?$", re.MULTILINE)
+_TOTAL = regex.compile(r"^total [\d.]{1,20}[KMGT]?$", regex.MULTILINE)
 
 
 def mask(text: str) -> str:
@@ -126,7 +126,7 @@ def _without_layers(observation: str) -> str:
     return "".join((head, opened, "\n".join(sorted(body.split("\n"))), closed, tail))
 
 
-def _listed(line: re.Match[str]) -> str:
+def _listed(line: regex.Match[str]) -> str:
     mode, links, user, group, size = line.groups()
     if mode.startswith("d"):
         links = size = _MASK

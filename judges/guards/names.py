@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from importlib.resources import files
 
+import regex
+
 from judges.guards.dates import MONTHS
 from judges.text import listed
 
-_WORD = re.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
-_OPENED = re.compile(r"(?:^|[:;.!?(] ?)[^\w]*+")
+_WORD = regex.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
+_OPENED = regex.compile(r"(?:^|[:;.!?(] ?)[^\w]*+")
 """What comes before a word that is capitalised because it comes first."""
 _JOINING = frozenset(listed("of the de la le du des van von der den di da del for"))
 _OPENING = frozenset((files(__package__) / "openings.txt").read_text(encoding="utf-8").split())
@@ -40,7 +41,7 @@ class Known:
     def of(cls, text: str) -> Known:
         words = [match[0] for match in _WORD.finditer(text)]
         folded = {_folded(word) for word in words} | {
-            part for word in words for part in re.split("['&]", word.casefold())
+            part for word in words for part in regex.split("['&]", word.casefold())
         }
         acronyms = {word for word in words if _is_acronym(word)}
         return cls(tuple(sorted(folded)), frozenset(_initials(words)), frozenset(acronyms))
@@ -90,11 +91,11 @@ def names(text: str) -> list[Name]:
     return found
 
 
-def _runs(text: str) -> list[list[re.Match[str]]]:
+def _runs(text: str) -> list[list[regex.Match[str]]]:
     """Capitalised words that follow each other, with what joins them."""
-    runs: list[list[re.Match[str]]] = []
-    current: list[re.Match[str]] = []
-    joining: list[re.Match[str]] = []
+    runs: list[list[regex.Match[str]]] = []
+    current: list[regex.Match[str]] = []
+    joining: list[regex.Match[str]] = []
     last_end = -1
     for match in _WORD.finditer(text):
         follows = bool(current) and text[last_end : match.start()] in {" ", "-", ". "}
@@ -116,7 +117,7 @@ def _runs(text: str) -> list[list[re.Match[str]]]:
     return [*runs, current] if current else runs
 
 
-def _without_opening(run: list[re.Match[str]]) -> list[re.Match[str]]:
+def _without_opening(run: list[regex.Match[str]]) -> list[regex.Match[str]]:
     """Words that come first without those that are capitalised only because they do."""
     first = run[0][0]
     if len(run) == 1:

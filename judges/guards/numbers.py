@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+import regex
 
 from judges.text import listed
 
@@ -37,28 +38,28 @@ _TIMES |= {"tripled": 3, "thrice": 3, "decade": 10, "century": 100, "fortnight":
 _HALVED = {"halved": Fraction(1, 2), "halving": Fraction(1, 2)}
 
 _WORD = "|".join(sorted([*_SMALL, *_SCALES], key=len, reverse=True))
-_SPELT = re.compile(rf"\b(?:{_WORD})\b(?:(?:-| and | )(?:{_WORD})\b)*+", re.IGNORECASE)
-_DIGITS = re.compile(
+_SPELT = regex.compile(rf"\b(?:{_WORD})\b(?:(?:-| and | )(?:{_WORD})\b)*+", regex.IGNORECASE)
+_DIGITS = regex.compile(
     r"(?P<whole>\d{1,3}(?:,\d{3})++(?!\d)|\d{1,3}(?:[ ']\d{3})++(?!\d)|\d++)(?P<decimals>\.\d++)?+"
     r"(?:(?P<ordinal>st|nd|rd|th)\b|(?P<glued>k|m|mn|mio|b|bn|tn)\b)?+",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
-_SCALE_AFTER = re.compile(rf"[ -]?({'|'.join(_SCALES)}|dozen|lakh|crore|bn|mn|k|m|b)\b", re.IGNORECASE)
-_PERCENT_AFTER = re.compile(r" ?(?:%|per ?cent\b|pct\b|percentage points?\b)", re.IGNORECASE)
-_PART_AFTER = re.compile(rf"[ -](?:a )?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b", re.IGNORECASE)
-_OUT_OF = re.compile(r"(?:/|[ -](?:in|out of)[ -](?:every )?)(?=\d|[a-z])", re.IGNORECASE)
-_MIXED = re.compile(r"(?<![\d.,/])(\d{1,4}) (\d{1,2})/(\d{1,2})(?![\d/])")
-_AND_PART = re.compile(r"[ -]and[ -](?:a|one)[ -](half|quarter|third)\b", re.IGNORECASE)
-_PART_ALONE = re.compile(r"\b(half|quarter|third)\b", re.IGNORECASE)
-_OTHER = re.compile(rf"\b({'|'.join([*_TIMES, *_HALVED, *_ORDINALS])})\b", re.IGNORECASE)
-_HEDGE = re.compile(
+_SCALE_AFTER = regex.compile(rf"[ -]?({'|'.join(_SCALES)}|dozen|lakh|crore|bn|mn|k|m|b)\b", regex.IGNORECASE)
+_PERCENT_AFTER = regex.compile(r" ?(?:%|per ?cent\b|pct\b|percentage points?\b)", regex.IGNORECASE)
+_PART_AFTER = regex.compile(rf"[ -](?:a )?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b", regex.IGNORECASE)
+_OUT_OF = regex.compile(r"(?:/|[ -](?:in|out of)[ -](?:every )?)(?=\d|[a-z])", regex.IGNORECASE)
+_MIXED = regex.compile(r"(?<![\d.,/])(\d{1,4}) (\d{1,2})/(\d{1,2})(?![\d/])")
+_AND_PART = regex.compile(r"[ -]and[ -](?:a|one)[ -](half|quarter|third)\b", regex.IGNORECASE)
+_PART_ALONE = regex.compile(r"\b(half|quarter|third)\b", regex.IGNORECASE)
+_OTHER = regex.compile(rf"\b({'|'.join([*_TIMES, *_HALVED, *_ORDINALS])})\b", regex.IGNORECASE)
+_HEDGE = regex.compile(
     r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|over|more than|under|less than|fewer "
     r"than|up to|at least|at most|~|≈)[ ]?[$€£¥₹]?$",
-    re.IGNORECASE,
+    regex.IGNORECASE,
 )
-_CITATION = re.compile(r"\[\d{1,3}\]")
-_SOURCE = re.compile(
-    r"\b(?:passages?|sources?|documents?) \d{1,3}(?:(?:, and |, | and | & )\d{1,3})*+(?![\d.,]\d)", re.IGNORECASE
+_CITATION = regex.compile(r"\[\d{1,3}\]")
+_SOURCE = regex.compile(
+    r"\b(?:passages?|sources?|documents?) \d{1,3}(?:(?:, and |, | and | & )\d{1,3})*+(?![\d.,]\d)", regex.IGNORECASE
 )
 """What names the passages that it rests on, not what they say."""
 _ROUNDED = Fraction(5, 100)
@@ -103,7 +104,7 @@ class Known:
                 readings.add(("ratio", _HALVED[word]))
             else:
                 readings.add(("plain", Fraction(_TIMES.get(word) or _ORDINALS[word])))
-        if "%" in text or re.search(r"per ?cent", text, re.IGNORECASE):
+        if "%" in text or regex.search(r"per ?cent", text, regex.IGNORECASE):
             # A table says percent once, in its head.
             readings |= {("percent", value) for space, value in readings if space == "plain"}
         plain = tuple(sorted({value for space, value in readings if space == "plain" and isinstance(value, Fraction)}))
@@ -138,7 +139,7 @@ def figures(text: str) -> list[Number]:
     """
     kept: list[Number] = []
     cited = {found.start() + 1 for found in _CITATION.finditer(text)}
-    cited |= {found.start() + at.start() for found in _SOURCE.finditer(text) for at in re.finditer(r"\d+", found[0])}
+    cited |= {found.start() + at.start() for found in _SOURCE.finditer(text) for at in regex.finditer(r"\d+", found[0])}
     for number in sorted([*_parts(text), *_in_digits(text), *_spelt(text)], key=lambda n: (n.start, -n.end)):
         inside = kept and number.start < kept[-1].end
         if not inside and number.text.lower() != "one" and number.start not in cited:
@@ -148,7 +149,7 @@ def figures(text: str) -> list[Number]:
 
 def _in_digits(text: str) -> Iterator[Number]:
     for found in _DIGITS.finditer(text):
-        whole = re.sub(r"[,' ]", "", found["whole"])
+        whole = regex.sub(r"[,' ]", "", found["whole"])
         if len(whole) > _LONGEST or len(found["decimals"] or "") > _LONGEST:
             yield Number(found.start(), found.end(), found[0][:100], frozenset({("text", found[0])}))
             continue
@@ -229,7 +230,7 @@ def _whole_after(text: str, end: int, part: Fraction) -> tuple[Fraction, int] | 
         return None
     digits, spelt = _DIGITS.match(text, between.end()), _SPELT.match(text, between.end())
     if digits and not digits["ordinal"] and not digits["decimals"] and len(digits["whole"]) <= _LONGEST:
-        whole, after = int(re.sub(r"[,' ]", "", digits["whole"])), digits.end()
+        whole, after = int(regex.sub(r"[,' ]", "", digits["whole"])), digits.end()
     elif spelt and (values := _values(_split(spelt[0]))):
         whole, after = values[0], spelt.end()
     else:
@@ -239,7 +240,7 @@ def _whole_after(text: str, end: int, part: Fraction) -> tuple[Fraction, int] | 
 
 def _split(run: str) -> list[str]:
     """The words of a number that is spelt out."""
-    return re.split(r"-| and | ", run.lower())
+    return regex.split(r"-| and | ", run.lower())
 
 
 def _parts(text: str) -> Iterator[Number]:
