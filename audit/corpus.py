@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from audit.carry import models_below
 from audit.plans import keep_plan
+from audit.reviewers import SPLIT
 from audit.sampling import Plan, assigned, chosen
 from audit.settling import Settled, settled
 from audit.store import AuditStore
@@ -16,9 +17,6 @@ from builder.config import Protocol
 from builder.errors import BadInput
 from builder.ledger import Ledger
 from builder.pool import Tier
-
-SPLIT = "split"
-"""Under which name the store keeps how steps are shared out."""
 
 
 def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
