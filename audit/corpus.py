@@ -63,7 +63,8 @@ def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, work
 
 
 def give_disputed(store: AuditStore, reviewer: str) -> int:
-    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many.
+    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many. Where there are none,
+    the reviewer is known all the same, with a queue that holds nothing.
 
     Raises BadInput where the reviewer has a queue of all steps already.
     """
@@ -76,7 +77,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
     ]
     if disputed:
         store.note_settling(reviewer, disputed)
-        store.assign([(reviewer, step) for step in disputed], [reviewer])
+    store.assign([(reviewer, step) for step in disputed], [reviewer])
     return len(disputed)
 
 
