@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from audit.carry import models_below
 from audit.plans import keep_plan
+from audit.reviewers import SPLIT
 from audit.sampling import Plan, assigned, chosen
 from audit.settling import Settled, settled
 from audit.store import AuditStore
@@ -16,9 +17,6 @@ from builder.config import Protocol
 from builder.errors import BadInput
 from builder.ledger import Ledger
 from builder.pool import Tier
-
-SPLIT = "split"
-"""Under which name the store keeps how steps are shared out."""
 
 
 def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
@@ -65,7 +63,8 @@ def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, work
 
 
 def give_disputed(store: AuditStore, reviewer: str) -> int:
-    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many.
+    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many. Where there are none,
+    the reviewer is known all the same, with a queue that holds nothing.
 
     Raises BadInput where the reviewer has a queue of all steps already.
     """
@@ -78,7 +77,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
     ]
     if disputed:
         store.note_settling(reviewer, disputed)
-        store.assign([(reviewer, step) for step in disputed], [reviewer])
+    store.assign([(reviewer, step) for step in disputed], [reviewer])
     return len(disputed)
 
 

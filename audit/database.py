@@ -7,10 +7,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from audit.schema import SCHEMA_VERSION, TABLES
+from audit.schema import SCHEMA_VERSION, TABLES, UPGRADES
 from builder.errors import BadInput
 from builder.records import exact_json
 
@@ -35,15 +36,22 @@ class Database:
             self._prepare()
 
     def _prepare(self) -> None:
-        """Make the tables of a new file; refuse one of another schema."""
+        """Make the tables of a new file, and those that an earlier schema lacks; refuse one of a later schema."""
         with self._transaction() as db:  # one process makes them where several open a new file at once
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in TABLES.split(";\n"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-            elif version != SCHEMA_VERSION:
+                self._make(TABLES)
+                return
+            while version in UPGRADES:
+                self._make(UPGRADES[version])
+                version += 1
+            if version != SCHEMA_VERSION:
                 raise BadInput(f"the audit has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self.path)
+
+    def _make(self, tables: str) -> None:
+        for statement in tables.split(";\n"):
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -83,5 +91,14 @@ class Database:
         return json.loads(found[0][0]) if found else None
 
     def set_meta(self, key: str, value: Any) -> None:
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
+        with self._transaction():
+            self._put_meta(key, value)
+
+    def _put_meta(self, key: str, value: Any) -> None:
+        """Within a transaction."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
+
+
+def now() -> str:
+    """The time as the log has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

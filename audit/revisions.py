@@ -75,7 +75,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         store = stack.enter_context(AuditStore(run_folder))
         base = _manifest(run_folder)
         stack.enter_context(_alone_in(run_folder / FOLDER))
-        heard = store.last_entry()  # what is said from here on may be in some of the rows, and is not in all
+        heard = store.entries()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
         shutil.rmtree(draft, ignore_errors=True)
@@ -111,7 +111,7 @@ def undo(run_folder: Path) -> int:
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
         number, digest = standing
-        store.note_revision(number, UNDONE, digest, store.last_entry())
+        store.note_revision(number, UNDONE, digest, store.entries())
     return number
 
 

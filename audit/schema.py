@@ -1,6 +1,22 @@
 """What the audit's SQLite file holds. The logs are append-only: the file itself refuses to change what was said."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+REASSIGNMENTS = """
+CREATE TABLE reassignments (             -- an open step that went from one reviewer to another
+    entry INTEGER PRIMARY KEY AUTOINCREMENT,
+    step TEXT NOT NULL REFERENCES steps (id),
+    giver TEXT NOT NULL REFERENCES reviewers (name),
+    taker TEXT NOT NULL REFERENCES reviewers (name),
+    at TEXT NOT NULL
+);
+CREATE TRIGGER reassignments_are_kept BEFORE UPDATE ON reassignments
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER reassignments_are_whole BEFORE DELETE ON reassignments
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
+"""
+UPGRADES = {1: REASSIGNMENTS}
+"""What a file of an earlier schema lacks: it holds people's work, and is brought up to this one, not refused."""
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -20,7 +36,7 @@ CREATE TABLE reviewers (
     name TEXT PRIMARY KEY,
     everything INTEGER NOT NULL          -- their queue is all steps; else those in `assignments`
 ) WITHOUT ROWID;
-CREATE TABLE assignments (
+CREATE TABLE assignments (                 -- as they are now; `reassignments` has those that were moved
     reviewer TEXT NOT NULL REFERENCES reviewers (name),
     step TEXT NOT NULL REFERENCES steps (id),
     PRIMARY KEY (reviewer, step)
@@ -65,8 +81,8 @@ CREATE TRIGGER log_is_whole BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the 
 CREATE TRIGGER revisions_are_kept BEFORE UPDATE ON revisions
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER revisions_are_whole BEFORE DELETE ON revisions
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
-"""
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+""" + REASSIGNMENTS.lstrip()
 
 STANDING = """
 SELECT log.step, log.reviewer, log.verdict, log.notes, log.prefix, log.at, log.source, log.entry FROM log

@@ -11,10 +11,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from audit.database import FILE_NAME, Database
+from audit.database import FILE_NAME, now
+from audit.reviewers import Reviewers
 from audit.schema import STANDING
 from audit.verdicts import (
     LONGEST_NOTES,
@@ -27,18 +27,17 @@ from audit.verdicts import (
     Recorded,
     Reviewed,
     RevisionEntry,
-    look_alike,
     reviewer_name,
 )
 from builder.errors import BadInput
-from builder.records import clean_text, exact_json
+from builder.records import clean_text
 
 __all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
 
 T = TypeVar("T")
 
 
-class AuditStore(Database):
+class AuditStore(Reviewers):
     """One run's audit. A context manager.
 
     What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`), and
@@ -108,49 +107,7 @@ class AuditStore(Database):
         """How many steps are sampled."""
         return int(self._read("SELECT count(*) FROM steps")[0][0])
 
-    # Reviewers and their queues
-
-    def reviewers(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM reviewers ORDER BY name")]
-
-    def reviews_everything(self, reviewer: str) -> bool:
-        """Whether the reviewer's queue is every step, as it is unless steps were assigned to them."""
-        found = self._read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
-        return bool(found[0][0]) if found else True
-
-    def join(self, reviewer: str) -> str:
-        """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
-        name = reviewer_name(reviewer)
-        with self._transaction() as db:
-            self._check_new(db, name)
-            db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
-        return name
-
-    def _check_new(self, db: sqlite3.Connection, name: str) -> None:
-        """Refuse a new name that is most likely a known one mistyped: one person would count as two."""
-        known = [other for (other,) in db.execute("SELECT name FROM reviewers ORDER BY name")]
-        alike = look_alike(name, known)
-        if name not in known and alike is not None:
-            raise BadInput(f"{name!r} is new and looks like the reviewer {alike!r}", file=self.path, field="reviewer")
-
-    def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
-        """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
-        with self._transaction() as db:
-            for name in map(reviewer_name, reviewers):
-                self._check_new(db, name)
-                db.execute(
-                    "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0", (name,)
-                )
-            db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
-
-    def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
-        """Say that a reviewer gets these steps because others disagree on them."""
-        settling = self.meta(_SETTLING) or {}
-        self.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
-
-    def settling(self) -> set[tuple[str, str]]:
-        """Who reviews what only because others disagree on it, as (reviewer, step id)."""
-        return {(who, step) for who, steps in (self.meta(_SETTLING) or {}).items() for step in steps}
+    # Queues
 
     def unassigned(self) -> Iterator[str]:
         """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
@@ -235,13 +192,6 @@ class AuditStore(Database):
                 self._add_verdict(db, said)
                 kept += 1
         return kept
-
-    def wait_for(self, step_id: str, reviewers: Iterable[str]) -> None:
-        """Have a step settled only when these reviewers have answered it too. Their queues stay what they are."""
-        with self._transaction() as db:
-            for reviewer in sorted(reviewers):
-                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (reviewer,))
-                db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
 
     @staticmethod
     def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
@@ -342,34 +292,27 @@ class AuditStore(Database):
             for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
         ]
 
-    def last_entry(self) -> int:
-        """The number of the log's last entry; 0 where nothing was said yet."""
-        return int(self._read("SELECT coalesce(max(entry), 0) FROM log")[0][0])
+    def entries(self) -> int:
+        """How many entries the logs have of what was said, taken back, and reassigned. They can only grow."""
+        return int(self._read("SELECT (SELECT count(*) FROM log) + (SELECT count(*) FROM reassignments)")[0][0])
 
     def unheard(self) -> int:
-        """How many entries the log has that came after the latest revision was applied or taken back."""
+        """How many entries the logs have that came after the latest revision was applied or taken back."""
         heard = self.meta(_HEARD)
-        return 0 if heard is None else int(self._read("SELECT count(*) FROM log WHERE entry > ?", (heard,))[0][0])
+        return 0 if heard is None else self.entries() - int(heard)
 
     def note_revision(self, number: int, action: str, manifest: str, heard: int) -> None:
-        """Say that a revision was `applied` or `undone`, by somebody who knew the log up to the entry `heard`."""
+        """Say that a revision was `applied` or `undone`, by somebody who knew `heard` entries of the logs."""
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_HEARD, exact_json(heard)))
+            self._put_meta(_HEARD, heard)
             db.execute(
                 "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
                 (number, action, manifest, now()),
             )
 
 
-def now() -> str:
-    """The time as the log has it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-_SETTLING = "settling"
-"""Under which name is kept which steps reviewers got because others disagree on them."""
 _HEARD = "heard"
-"""Under which name is kept how much of the log the latest revision knows."""
+"""Under which name is kept how many entries of the logs the latest revision knows."""
 _CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "

@@ -121,7 +121,9 @@ def _audited(source: Source, problems: Problems) -> None:
         problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
         problems.add(source.name(MANIFEST), problem, field="audit.sampled")
     if unheard:
-        problem = f"reviewers have said {unheard} things since the latest revision: stepdown audit apply"
+        problem = (
+            f"reviewers have said or been reassigned {unheard} things since the latest revision: stepdown audit apply"
+        )
         problems.add(source.name(MANIFEST), problem, field="audit")
 
 

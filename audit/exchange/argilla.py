@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from audit.exchange.label_studio import read_array, write_array
-from audit.exchange.records import Format, Incoming, Outgoing, lower_text, plain, question, tool_list, transcript
+from audit.exchange.records import (
+    Format,
+    Incoming,
+    Outgoing,
+    account_id,
+    lower_text,
+    plain,
+    question,
+    tool_list,
+    transcript,
+)
 from audit.verdicts import AuditVerdict
 
 SETTINGS = {
@@ -22,9 +31,6 @@ SETTINGS = {
     "metadata": ["digest", "reviewer", "target_tier", "below", "step"],
 }
 
-_PEOPLE = uuid.UUID("6f1f5c0e-7f0a-5a52-9f6c-0d3c1f0e9b11")
-"""The namespace of reviewers' ids: Argilla wants a UUID for everyone who answers."""
-
 
 def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
     return write_array(map(_record, steps), out)
@@ -32,7 +38,7 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
 
 def _record(step: Outgoing) -> dict[str, Any]:
     case = step.case
-    user = str(uuid.uuid5(_PEOPLE, step.reviewer))
+    user = account_id(step.reviewer)
     responses: dict[str, Any] = {}
     if step.verdict is not None:
         responses["verdict"] = [{"value": step.verdict.value, "user_id": user, "status": "submitted"}]
@@ -71,15 +77,15 @@ def _read(path: Path) -> Iterator[Incoming]:
             yield Incoming(None, number, problem="not a record with `metadata` and `responses`")
             continue
         for user, found in answers.items():
-            reviewer = metadata.get("reviewer") or user
             yield Incoming(
                 None,
                 number,
                 metadata.get("row"),
                 metadata.get("digest"),
-                reviewer,
+                metadata.get("reviewer"),
                 found.get("verdict"),
                 found.get("notes"),
+                account=user,
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from audit.cases import Cases
-from audit.exchange.records import Incoming
+from audit.exchange.records import Incoming, account_id
 from audit.store import AuditStore, now, plain_notes
 from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, look_alike, reviewer_name
 from builder.errors import BadInput
@@ -37,9 +37,12 @@ class Inspection:
     """Checks the answers of one file against a run's sample."""
 
     def __init__(self, store: AuditStore, cases: Cases, path: Path, reviewer: str | None) -> None:
-        """`reviewer` is whose the answers are that name nobody."""
+        """`reviewer` is whose the answers are: those that name nobody are theirs, and those of others are wrong."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
         self._known = set(store.reviewers())
+        people = {*self._known, *filter(None, [reviewer])}
+        self._people = {name: name for name in people} | {account_id(name): name for name in people}
+        """Reviewers by the accounts that are certainly theirs."""
         self.strangers: set[str] = set()
         """Reviewers of the file whom the audit does not know."""
         self._queues: dict[str, set[str]] = {}
@@ -95,7 +98,8 @@ class Inspection:
             raise self._wrong(answer, "id", f"{answer.id[:200]!r} is not in the sample") from None
 
     def _name(self, answer: Incoming) -> str:
-        name = answer.reviewer or self._reviewer
+        by = self._people.get(answer.account, answer.account)
+        name = answer.reviewer or by or self._reviewer
         if not name:
             raise self._wrong(answer, "reviewer", "names nobody: name the reviewer with --reviewer")
         if not isinstance(name, str):
@@ -104,6 +108,10 @@ class Inspection:
             clean = reviewer_name(name, field="")
         except BadInput as error:
             raise self._wrong(answer, "reviewer", str(error)) from None
+        if self._reviewer and clean != self._reviewer:
+            raise self._wrong(answer, "reviewer", f"an answer of {clean!r}, and --reviewer says {self._reviewer!r}")
+        if answer.account in self._people and by != clean:
+            raise self._wrong(answer, "reviewer", f"a step of {clean!r}, and {by!r} has answered it")
         alike = look_alike(clean, self._known | self.strangers)
         if clean not in self._known and alike is not None:
             raise self._wrong(answer, "reviewer", f"{clean!r} is new and looks like the reviewer {alike!r}")

@@ -90,13 +90,21 @@ def _read(path: Path) -> Iterator[Incoming]:
             continue
         kept = [one for one in annotations if not (isinstance(one, dict) and one.get("was_cancelled"))]
         for annotation in kept:
-            reviewer = data.get("reviewer") or (_who(annotation) if isinstance(annotation, dict) else None)
             try:
                 verdict, notes = _found(annotation)
             except (KeyError, TypeError, AttributeError, IndexError):
                 yield Incoming(None, number, problem="an annotation is not as Label Studio writes one")
             else:
-                yield Incoming(None, number, data.get("id"), data.get("digest"), reviewer, verdict, notes)
+                yield Incoming(
+                    None,
+                    number,
+                    data.get("id"),
+                    data.get("digest"),
+                    data.get("reviewer"),
+                    verdict,
+                    notes,
+                    account=_who(annotation),
+                )
 
 
 def read_array(path: Path) -> list[Any]:
@@ -110,12 +118,12 @@ def read_array(path: Path) -> list[Any]:
     return items
 
 
-def _who(annotation: Mapping[str, Any]) -> str | None:
-    """Who made an annotation, where the tool says so: an account, or its number."""
+def _who(annotation: Mapping[str, Any]) -> str:
+    """Who made an annotation, where the tool says so."""
     by = annotation.get("completed_by")
     if isinstance(by, dict):
         by = by.get("email") or by.get("username") or by.get("id")
-    return None if by is None else str(by)
+    return "" if by is None else str(by)
 
 
 def _found(annotation: Mapping[str, Any]) -> tuple[Any, str]:

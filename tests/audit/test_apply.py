@@ -146,6 +146,23 @@ def test_a_third_reviewer_settles_a_disagreement(sampled: Path) -> None:
     assert len(by_id(rows(folder / "evidence.jsonl"))[target.id]["audit"]["verdicts"]) == 3
 
 
+def test_who_is_to_settle_what_nobody_disagrees_on_reviews_nothing(sampled: Path) -> None:
+    review(sampled, "ann", tight)
+    result = stepdown("audit", "sample", str(sampled), "--settle", "eve")
+    assert (result.code, "0 steps on which reviewers disagree are for eve" in result.out) == (0, True)
+    assert "the queue of eve is empty: settle again when reviewers disagree" in result.err
+    with AuditStore(sampled) as store:
+        assert "eve" in store.reviewers()
+        store.join("eve")  # as serving to her does
+        assert store.queue("eve") == []
+    target = above_lowest(sampled)[0]
+    review(sampled, "bob", only("further-downgradeable", target))
+    later = stepdown("audit", "sample", str(sampled), "--settle", "eve")
+    assert ("1 steps on which" in later.out, "is empty" in later.err) == (True, False)
+    with AuditStore(sampled) as store:
+        assert [item.step for item in store.queue("eve")] == [target]
+
+
 def test_a_verdict_on_another_prefix_counts_for_nothing(sampled: Path) -> None:
     review(sampled, "ann", tight)
     target = above_lowest(sampled)[0]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from audit.cases import cases_of
+from audit.exchange.records import account_id
 from audit.exchange.tables import quoted, unquoted
 from audit.store import AuditStore, plain_notes
 from audit.verdicts import AuditVerdict
@@ -315,6 +316,73 @@ def test_answers_without_a_name_need_one(sampled: Path, tmp_path: Path) -> None:
     assert (refused.code, "name the reviewer with --reviewer" in refused.err) == (2, True)
     assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
     assert {who for who, _ in said(sampled)} == {"ann"}
+
+
+def test_answers_of_another_than_the_reviewer_who_is_named_are_refused(sampled: Path, tmp_path: Path) -> None:
+    with AuditStore(sampled) as store:
+        store.join("ann")
+    file = tmp_path / "q.jsonl"
+    assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
+    records = [{**row, "verdict": "tight"} for row in rows(file)]
+    records[0]["reviewer"], records[2]["verdict"] = "bo", None
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    result = stepdown("audit", "import", str(sampled), str(file), "--reviewer", "bo")
+    assert (result.code, said(sampled)) == (2, {})
+    assert ":2: reviewer: an answer of 'ann', and --reviewer says 'bo'" in result.err
+    # The answer that is bo's and the step without one are right.
+    assert f"{len(records) - 2} problems: nothing of" in result.err
+    assert ":1:" not in result.err
+    file.write_text("".join(json.dumps({**record, "reviewer": " ann "}) + "\n" for record in records))
+    assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
+    assert {who for who, _ in said(sampled)} == {"ann"}
+
+
+def _answered_in_argilla(run: Path, file: Path, user: str, *options: str) -> None:
+    """An export of the run with its first step answered by a user."""
+    assert stepdown("audit", "export", str(run), "-o", str(file), "--format", "argilla", *options).code == 0
+    records = json.loads(file.read_text())
+    records[0]["responses"] = {"verdict": [{"value": "tight", "user_id": user, "status": "submitted"}]}
+    file.write_text(json.dumps(records))
+
+
+def test_an_answer_of_another_user_of_argilla_is_not_taken_for_the_reviewers(sampled: Path, tmp_path: Path) -> None:
+    file, form = tmp_path / "ar.json", ("--format", "argilla")
+    _answered_in_argilla(sampled, file, "u-17")
+    other = stepdown("audit", "import", str(sampled), str(file), *form, "--reviewer", "bo")
+    assert (other.code, "item 1: reviewer: an answer of 'u-17', and --reviewer says 'bo'" in other.err) == (2, True)
+    with AuditStore(sampled) as store:
+        store.join("ann")
+        store.join("bo")
+    for user in ("bo", account_id("bo")):
+        _answered_in_argilla(sampled, file, user, "--reviewer", "ann")
+        for options in ((), ("--reviewer", "ann")):
+            swapped = stepdown("audit", "import", str(sampled), str(file), *form, *options)
+            assert (swapped.code, said(sampled)) == (2, {})
+            assert "item 1: reviewer: a step of 'ann', and 'bo' has answered it" in swapped.err
+    _answered_in_argilla(sampled, file, account_id("ann"), "--reviewer", "ann")
+    assert stepdown("audit", "import", str(sampled), str(file), *form, "--reviewer", "ann").code == 0
+    assert {who for who, _ in said(sampled)} == {"ann"}
+
+
+def test_an_answer_of_another_account_of_label_studio_is_not_taken_for_the_reviewers(
+    sampled: Path, tmp_path: Path
+) -> None:
+    with AuditStore(sampled) as store:
+        store.join("ann")
+        store.join("bo")
+    file, form = tmp_path / "ls.json", ("--format", "label-studio")
+    choice = {"from_name": "verdict", "to_name": "prefix", "type": "choices", "value": {"choices": ["uncertain"]}}
+    for reviewer, account, words in (
+        ("ann", {"username": "bo"}, "item 1: reviewer: a step of 'ann', and 'bo' has answered it"),
+        ("", {"email": "a@b.c"}, "item 1: reviewer: an answer of 'a@b.c', and --reviewer says 'ann'"),
+    ):
+        assert stepdown("audit", "export", str(sampled), "-o", str(file), *form).code == 0
+        tasks = json.loads(file.read_text())[:1]
+        tasks[0]["data"]["reviewer"] = reviewer
+        tasks[0]["annotations"] = [{"completed_by": account, "result": [choice]}]
+        file.write_text(json.dumps(tasks))
+        result = stepdown("audit", "import", str(sampled), str(file), *form, "--reviewer", "ann")
+        assert (result.code, words in result.err, said(sampled)) == (2, True, {}), result.err
 
 
 def test_what_label_studio_and_argilla_add_of_their_own_is_understood(sampled: Path, tmp_path: Path) -> None:

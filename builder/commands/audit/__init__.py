@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from builder.commands.audit import apply, files, prelabel, repeat, sample, serve, summary
+from builder.commands.audit import apply, files, prelabel, reassign, repeat, sample, serve, summary
 
 
 @click.group("audit")
@@ -17,6 +17,7 @@ def group() -> None:
       stepdown audit serve RUN              review them in a browser, or
       stepdown audit export RUN -o FILE     in a tool of your own, and
       stepdown audit import RUN FILE        take the reviewed file back
+      stepdown audit reassign RUN ANN BO    give what ANN has left open to BO
       stepdown audit summary RUN            how tight the labels are, and how far reviewers agree
       stepdown audit apply RUN              lower what can go lower: a revision of the run's files
       stepdown audit undo RUN               take the newest revision back
@@ -28,6 +29,7 @@ for command in (
     sample.command,
     serve.command,
     *files.commands,
+    reassign.command,
     prelabel.command,
     summary.command,
     *apply.commands,

@@ -92,14 +92,14 @@ def _queue(store: AuditStore, cases: Cases, reviewer: str) -> Iterator[Outgoing]
 @_run
 @click.argument("file", type=click.Path(path_type=Path))
 @_format
-@click.option("--reviewer", help="Whose the answers are that name nobody.")
+@click.option("--reviewer", help="Whose the answers are: those that name somebody else are refused.")
 def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> None:
     """Take a reviewed FILE back into the audit of RUN.
 
-    Refused are unknown ids, duplicates, verdicts that are none, and answers to a prefix that is not the step's (its
-    digest differs). All that is wrong is listed, with its line; then nothing of the file is taken, and the exit code is
-    2. Steps without a verdict are passed over. A new verdict on a step replaces the reviewer's earlier one, which stays
-    in the log.
+    Refused are unknown ids, duplicates, verdicts that are none, answers to a prefix that is not the step's (its digest
+    differs), and answers of somebody else than --reviewer. All that is wrong is listed, with its line; then nothing of
+    the file is taken, and the exit code is 2. Steps without a verdict are passed over. A new verdict on a step replaces
+    the reviewer's earlier one, which stays in the log.
     """
     form = FORMATS[_kind(file, kind)]
     name = reviewer_name(reviewer, field="--reviewer") if reviewer else None

@@ -71,7 +71,8 @@ def command(
     --include. Where RUN relabels another run that was audited, verdicts are taken over if prefix, label and the models
     one tier lower are the same; else the step is queued again.
 
-    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one.
+    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one. While there are none,
+    that reviewer's queue is empty.
     """
     names = [reviewer_name(name, field="--reviewers") for name in reviewers.split(",")] if reviewers else []
     if len(set(names)) < len(names):
@@ -97,6 +98,10 @@ def command(
             if settle is not None:
                 name = reviewer_name(settle, field="--settle")
                 click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
+                if not store.progress(name).total:
+                    click.echo(
+                        printable(f"the queue of {name} is empty: settle again when reviewers disagree"), err=True
+                    )
     if carried is not None:
         click.echo(printable(_carried_line(carried, earlier)))
 

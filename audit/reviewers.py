@@ -1,0 +1,157 @@
+"""The reviewers of a run and what is assigned to them, in the audit's store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from audit.database import Database, now
+from audit.schema import STANDING
+from audit.verdicts import look_alike, reviewer_name
+from builder.errors import BadInput
+
+SPLIT = "split"
+"""Under which name is kept how steps are shared out."""
+_SETTLING = "settling"
+"""Under which name is kept which steps reviewers got because others disagree on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reassigned:
+    """An open step that went from one reviewer to another."""
+
+    step: str
+    taker: str
+    had: bool
+    """Whether all who take over had it already: then one reviewer less is awaited."""
+
+
+class Reviewers(Database):
+    """The part of the store that says who reviews what."""
+
+    def reviewers(self) -> list[str]:
+        return [name for (name,) in self._read("SELECT name FROM reviewers ORDER BY name")]
+
+    def reviews_everything(self, reviewer: str) -> bool:
+        """Whether the reviewer's queue is every step, as it is unless steps were assigned to them."""
+        found = self._read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
+        return bool(found[0][0]) if found else True
+
+    def join(self, reviewer: str) -> str:
+        """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
+        name = reviewer_name(reviewer)
+        with self._transaction() as db:
+            self._check_new(db, name)
+            db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
+        return name
+
+    def _check_new(self, db: sqlite3.Connection, name: str) -> None:
+        """Refuse a new name that is most likely a known one mistyped: one person would count as two."""
+        known = [other for (other,) in db.execute("SELECT name FROM reviewers ORDER BY name")]
+        alike = look_alike(name, known)
+        if name not in known and alike is not None:
+            raise BadInput(f"{name!r} is new and looks like the reviewer {alike!r}", file=self.path, field="reviewer")
+
+    def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
+        """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
+        with self._transaction() as db:
+            for name in map(reviewer_name, reviewers):
+                self._check_new(db, name)
+                db.execute(
+                    "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0", (name,)
+                )
+            db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
+
+    def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
+        """Say that a reviewer gets these steps because others disagree on them."""
+        settling = self.meta(_SETTLING) or {}
+        self.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
+
+    def settling(self) -> set[tuple[str, str]]:
+        """Who reviews what only because others disagree on it, as (reviewer, step id)."""
+        return {(who, step) for who, steps in (self.meta(_SETTLING) or {}).items() for step in steps}
+
+    def wait_for(self, step_id: str, reviewers: Iterable[str]) -> None:
+        """Have a step settled only when these reviewers have answered it too. Their queues stay what they are."""
+        with self._transaction() as db:
+            for reviewer in sorted(reviewers):
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (reviewer,))
+                db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
+
+    def reassign(self, giver: str, takers: Sequence[str]) -> list[Reassigned]:
+        """Give what a reviewer was assigned and has not answered to others, each step to one of them, in equal shares
+        as far as they have not the step already; the moved steps in the queue's order. All of them or none.
+
+        What the giver said stays. The queue of a taker who is new is what they take. Steps that are shared out later go
+        to the takers in the giver's place. Raises BadInput where the giver is unknown or nothing is to be moved.
+        """
+        with self._transaction() as db:
+            names = [reviewer_name(name, field="TO") for name in takers]
+            self._check_handover(giver, names)
+            for name in names:
+                self._check_new(db, name)
+                db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 0)", (name,))
+            moved = self._shared(self._open_steps(giver), names)
+            db.executemany("DELETE FROM assignments WHERE reviewer = ? AND step = ?", ((giver, m.step) for m in moved))
+            db.executemany(
+                "INSERT INTO assignments VALUES (?, ?)", ((one.taker, one.step) for one in moved if not one.had)
+            )
+            db.executemany(
+                "INSERT INTO reassignments (step, giver, taker, at) VALUES (?, ?, ?, ?)",
+                ((one.step, giver, one.taker, now()) for one in moved),
+            )
+            self._follow(giver, names, moved)
+        return moved
+
+    def _check_handover(self, giver: str, takers: Sequence[str]) -> None:
+        known = self.reviewers()
+        if giver not in known:
+            raise BadInput(
+                f"no reviewer {giver!r}; known are {', '.join(known) or 'none'}", file=self.path, field="FROM"
+            )
+        if len(set(takers)) < len(takers) or giver in takers:
+            raise BadInput("a reviewer is named twice", field="TO")
+        if not self._open_steps(giver):
+            raise BadInput(f"nothing to reassign: no step waits for {giver!r}", file=self.path, field="FROM")
+
+    def _open_steps(self, reviewer: str) -> list[str]:
+        """Ids of the steps that wait for a reviewer, in the queue's order."""
+        query = (
+            "SELECT steps.id FROM assignments JOIN steps ON steps.id = assignments.step WHERE assignments.reviewer = ? "  # noqa: S608
+            f"AND NOT EXISTS ({STANDING} AND log.step = steps.id AND log.reviewer = assignments.reviewer) "
+            "ORDER BY steps.place"
+        )
+        return [step for (step,) in self._read(query, (reviewer,))]
+
+    def _shared(self, steps: Iterable[str], takers: Sequence[str]) -> list[Reassigned]:
+        held = {name: self._held(name) for name in takers}
+        load: Counter[str] = Counter()
+        moved = []
+        for step in steps:
+            free = [name for name in takers if step not in held[name]]
+            taker = min(free or takers, key=load.__getitem__)
+            load[taker] += bool(free)
+            moved.append(Reassigned(step, taker, not free))
+        return moved
+
+    def _held(self, reviewer: str) -> set[str]:
+        """The steps that wait for a reviewer or that they have answered."""
+        query = (
+            f"SELECT step FROM assignments WHERE reviewer = ? UNION SELECT step FROM ({STANDING} AND log.reviewer = ?)"  # noqa: S608
+        )
+        return {step for (step,) in self._read(query, (reviewer, reviewer))}
+
+    def _follow(self, giver: str, takers: Sequence[str], moved: Sequence[Reassigned]) -> None:
+        """Have what is kept beside the assignments name the takers as well. Within a transaction."""
+        if (split := self.meta(SPLIT)) and giver in split["reviewers"]:
+            others = [name for name in split["reviewers"] if name != giver]
+            self._put_meta(SPLIT, {**split, "reviewers": [*others, *(name for name in takers if name not in others)]})
+        settling = {name: set(steps) for name, steps in (self.meta(_SETTLING) or {}).items()}
+        for one in moved:
+            if one.step in settling.get(giver, ()):
+                settling[giver].discard(one.step)
+                if not one.had:
+                    settling.setdefault(one.taker, set()).add(one.step)
+        self._put_meta(_SETTLING, {name: sorted(steps) for name, steps in settling.items()})
