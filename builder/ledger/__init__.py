@@ -1,7 +1,7 @@
 """The durable record of a run: one SQLite file, one transaction per trial, every message stored once.
 
-`schema` is what it holds, `database` the SQLite file, `file` what is recorded and read back. Nothing in it depends on
-the clock.
+`schema` is what it holds, `database` the SQLite file, `trajectories` how steps are kept in it, `file` what is recorded
+and read back. Nothing in it depends on the clock.
 """
 
 from builder.ledger.file import Ledger
