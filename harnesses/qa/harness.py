@@ -18,7 +18,7 @@ from harnesses.task_file import Source
 from judges.case import Piece, Turn
 
 BENCHMARK = "qa"
-VERSION = "2"
+VERSION = "3"
 """Raised with every change of this package that can change a prefix, a case or a verdict."""
 _INSTRUCTION = Path(__file__).parent / "instruction.txt"
 

@@ -14,6 +14,14 @@ _MARKS = re.compile(r"""[.,;:!?'"`*_()\[\]{}…“”‘’«»¿¡]+""")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u2032", "'"))
 _UNSEEN = str.maketrans(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
 """Characters without a width that join and part nothing that is read."""
+_NUMBER_BEFORE = re.compile(r"\d[.,:/]$|(?:^|[^\w])[-\u2212\u2013]$")
+"""What makes digits that follow a part of another number: of a decimal, a time, a ratio; or a sign."""
+_NUMBER_AFTER = re.compile(
+    r"[.,:/]\d|[ \u00a0\u202f]\d{3}(?!\d)|\s?%|\s(?:dozen|hundred|thousand|[mb]illion|trillion|per ?cent)",
+    re.IGNORECASE,
+)
+"""The same for digits before it: also more digits in groups, a share of a hundred, a word of scale."""
+_GROUP = re.compile(r"(?<=\d[ \u00a0\u202f])\d{3}(?!\d)")
 _DASHES = re.compile(r"[-–—](?!\d)")
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -58,6 +66,8 @@ def occurs(wanted: str, text: str) -> bool:
 
     >>> occurs("no", "I know"), occurs("12", "12.5 or 112"), occurs("12", "It is 12.")
     (False, False, True)
+    >>> [occurs("12", text) for text in ("12 000", "12%", "12:30", "1/12", "12 million", "12, 000")]
+    [False, False, False, False, False, True]
     """
     at = text.find(wanted)
     while at >= 0:
@@ -69,17 +79,14 @@ def occurs(wanted: str, text: str) -> bool:
 
 def _cut_off(text: str, start: int, end: int) -> bool:
     """Whether the words or the number at an edge of a place go on beyond it."""
-    before, first, last, after = text[max(0, start - 2) : start], text[start], text[end - 1], text[end : end + 2]
+    before, first, last, after = text[max(0, start - 3) : start], text[start], text[end - 1], text[end : end + 12]
     if (before and _one_word(before[-1], first)) or (after and _one_word(last, after[0])):
         return True
-    if last.isalpha() and (after[:1] == "#" or after == "++"):  # C is not C# or C++
+    if last.isalpha() and (after[:1] == "#" or after[:2] == "++"):  # C is not C# or C++
         return True
-    if first.isdigit() and before:
-        inside = len(before) == 2 and before[1] in ".," and before[0].isdigit()
-        signed = before[-1] in "-\u2212\u2013" and not before[:-1].isalnum()
-        if inside or signed:
-            return True
-    return last.isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit()
+    if first.isdigit() and (_NUMBER_BEFORE.search(before) or (_GROUP.match(text, start) and before[-2:-1].isdigit())):
+        return True
+    return last.isdigit() and _NUMBER_AFTER.match(after) is not None
 
 
 def _one_word(left: str, right: str) -> bool:
