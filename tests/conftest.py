@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,25 @@ LABEL_STUDIO = ROOT / ".labelstudio"
 """An environment with Label Studio's SDK, which `make labelstudio` builds."""
 
 
+def _no_docker() -> str | None:
+    """Why containers can not be tested here: debootstrap makes their base image; some tests start a second daemon."""
+    for program in ("docker", "dockerd", "debootstrap"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed (.ci/run installs it)"
+    if os.geteuid() != 0:
+        return "the containers' base image can only be made by root"
+    try:
+        answers = subprocess.run(["docker", "info"], capture_output=True, timeout=30).returncode == 0
+    except subprocess.TimeoutExpired:
+        answers = False
+    return None if answers else "no Docker daemon answers (.ci/run starts one)"
+
+
+@cache
 def _missing(mark: str) -> str | None:
     """Why tests of a mark can not run on this machine."""
-    if mark == "docker" and shutil.which("dockerd") is None:
-        return "no Docker engine is installed"
+    if mark == "docker":
+        return _no_docker()
     if mark == "browser" and not Path("/usr/bin/chromium").exists():
         return "Debian's chromium is not installed"
     if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "python").exists():
@@ -42,8 +58,7 @@ def _missing(mark: str) -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in ("docker", "browser", "labelstudio"):
-            reason = _missing(mark)
-            if item.get_closest_marker(mark) and reason and mark not in REQUIRED:
+            if item.get_closest_marker(mark) and mark not in REQUIRED and (reason := _missing(mark)):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
