@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -14,22 +9,23 @@ from typing import Any, Self
 from audit.schema import SCHEMA_VERSION, TABLES, UPGRADES
 from builder.errors import BadInput
 from builder.records import exact_json
+from builder.sqlite import SQLiteFile
 
 FILE_NAME = "audit.sqlite"
 
 
-class Database:
+class Database(SQLiteFile):
     """The file with its connection. A context manager; threads may share one, processes have one each."""
+
+    called = "the audit's store"
 
     def __init__(self, run_folder: Path, *, create: bool = False) -> None:
         """Open the store of a run's folder. Raises BadInput where there is none (unless `create`) or it is unusable."""
-        self.path = run_folder / FILE_NAME
-        self._lock = threading.RLock()
+        super().__init__(run_folder / FILE_NAME)
         if not create and not self.path.is_file():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run_folder}", file=run_folder)
         with self._usable():
-            address = f"{self.path.resolve().as_uri()}?mode={'rwc' if create else 'rw'}"
-            self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
+            self._db = self._connect("rwc" if create else "rw")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA foreign_keys=ON")
@@ -53,42 +49,11 @@ class Database:
             self._db.execute(statement)
         self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OverflowError) as error:
-            raise BadInput(f"the audit's store can not be used: {error}", file=self.path) from error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._usable():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock, self._usable():
-            return self._db.execute(query, values).fetchall()
-
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def meta(self, key: str) -> Any:
-        """A JSON value kept under a name; None where there is none."""
-        found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
-        return json.loads(found[0][0]) if found else None
 
     def set_meta(self, key: str, value: Any) -> None:
         with self._transaction():
