@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from audit.verdicts import AuditVerdict
+from stepdown.audit.verdicts import AuditVerdict
 
 CATEGORIES = tuple(AuditVerdict)
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from audit.plans import DrawnBy, kept_plans
-from audit.settling import Settled, settled
-from audit.store import AuditStore
-from audit.verdicts import Choice, Reviewed
-from builder.errors import BadInput
-from builder.pool import Tier
-from builder.records import Prefix
+from stepdown.audit.plans import DrawnBy, read_plans
+from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditStep, Reviewed
+from stepdown.builder.config.pool import Tier
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Prefix
 
 
 @dataclass(slots=True)
-class Line:
+class FileLine:
     """A line of a file, as it stands there and as it was read."""
 
     data: bytes
@@ -28,11 +28,11 @@ class Line:
 
 
 @dataclass(slots=True)
-class Labelled:
+class LabelledRow:
     """A row and its evidence."""
 
-    row: Line
-    proof: Line
+    row: FileLine
+    proof: FileLine
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Applied:
     """Rows of the run's own files."""
     labels: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Rows of the revision by tier name."""
-    outcomes: dict[str, Counter[Settled]] = field(default_factory=lambda: defaultdict(Counter))
+    outcomes: dict[str, Counter[ReviewOutcome]] = field(default_factory=lambda: defaultdict(Counter))
     """Sampled steps by what their review came to."""
     lowered: int = 0
     """Rows of the revision whose label is lower than the one that was executed."""
@@ -61,14 +61,16 @@ class Applied:
 class Changes:
     """What the reviewers settled, made in the lines of a run's files."""
 
-    def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[Choice], str]) -> None:
+    def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[AuditStep], str]) -> None:
         self._store, self._tiers, self._seed_model = store, tiers, seed_model
-        self._plans = kept_plans(store)
+        self._plans = read_plans(store)
         self.applied = Applied()
 
-    def made(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Labelled]:
+    def made(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[LabelledRow]:
         """The lines of the revision. Instances that are held back have none."""
-        lines = (Labelled(Line(row, json.loads(row)), Line(proof, json.loads(proof))) for row, proof in pairs)
+        lines = (
+            LabelledRow(FileLine(row, json.loads(row)), FileLine(proof, json.loads(proof))) for row, proof in pairs
+        )
         for (workload, instance_id), group in groupby(lines, _instance):
             rows = list(group)
             self.applied.steps[workload] += len(rows)
@@ -80,13 +82,13 @@ class Changes:
                 self.applied.labels[workload][line.row.record["target_tier"]] += 1
                 yield line
 
-    def _count_missed(self, workload: str, rows: Sequence[Labelled], sampled: Set[str]) -> None:
+    def _count_missed(self, workload: str, rows: Sequence[LabelledRow], sampled: Set[str]) -> None:
         """Count the rows that the sample's own plans take and it has not: the run has grown since it was drawn."""
         for row_id in (line.row.record["id"] for line in rows):
             if row_id not in sampled:
                 self.applied.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
-    def _revised(self, rows: Sequence[Labelled], sampled: Sequence[Reviewed]) -> bool:
+    def _revised(self, rows: Sequence[LabelledRow], sampled: Sequence[Reviewed]) -> bool:
         """Change an instance's lines; False where it is held back."""
         applied, outcomes = self.applied, []
         by_index = {line.row.record["step_index"]: line for line in rows}
@@ -103,7 +105,7 @@ class Changes:
             applied.reviewers |= {said.reviewer for said in valid.said}
             if outcome.is_verdict:
                 lowered += self._settle(line, valid, outcome)
-        reasons = [reason for reason in Settled if reason.holds_back and reason in outcomes]
+        reasons = [reason for reason in ReviewOutcome if reason.holds_back and reason in outcomes]
         if reasons:
             choice = sampled[0].step
             applied.held_back[choice.benchmark][reasons[0].value] += 1
@@ -112,7 +114,7 @@ class Changes:
         applied.lowered += lowered
         return True
 
-    def _settle(self, line: Labelled, step: Reviewed, outcome: Settled) -> bool:
+    def _settle(self, line: LabelledRow, step: Reviewed, outcome: ReviewOutcome) -> bool:
         """Write what a step's review came to into its evidence, and its lower label into its row; whether it has one.
 
         Later prefixes stay as executed.
@@ -121,7 +123,7 @@ class Changes:
         place = next((n for n, tier in enumerate(self._tiers) if tier.name == row["target_tier"]), 0)
         if (row["target_tier"], row["target_tier_id"]) != (step.step.tier, step.step.tier_id):
             raise BadInput(f"row {row['id']!r} has another label than when it was sampled")
-        lower = outcome is Settled.LOWER and place > 0
+        lower = outcome is ReviewOutcome.LOWER and place > 0
         line.row.changed, line.proof.changed = lower, True
         if lower:
             below = self._tiers[place - 1]
@@ -138,11 +140,11 @@ class Changes:
         return lower
 
 
-def _instance(line: Labelled) -> tuple[str, str]:
+def _instance(line: LabelledRow) -> tuple[str, str]:
     return line.row.record["benchmark"], line.row.record["instance_id"]
 
 
-def _of_this_prefix(line: Labelled, step: Reviewed) -> Reviewed:
+def _of_this_prefix(line: LabelledRow, step: Reviewed) -> Reviewed:
     """The step with those verdicts that were given on the very prefix of the row: others say nothing of it."""
     row = line.row.record
     prefix = Prefix.start(row["messages"], row.get("tools", ())).exact

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from builder.pool import Tier
-from builder.records import digest
+from stepdown.builder.config.pool import Tier
+from stepdown.builder.records import digest
 
 
 @dataclass(frozen=True, slots=True)

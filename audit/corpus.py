@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from audit.carry import models_below
-from audit.plans import keep_plan
-from audit.reviewers import SPLIT
-from audit.sampling import Plan, assigned, chosen
-from audit.settling import Settled, settled
-from audit.store import AuditStore
-from audit.verdicts import Choice
-from builder.build import harness_of
-from builder.config import Protocol
-from builder.errors import BadInput
-from builder.ledger import Ledger
-from builder.pool import Tier
+from stepdown.audit.carry import models_below
+from stepdown.audit.plans import keep_plan
+from stepdown.audit.reviewers import SPLIT
+from stepdown.audit.sampling import SamplingPlan, assignments, sampled_steps
+from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.config.pool import Tier
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.engine.workloads import load_harness
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.ledger import Ledger
 
 
-def audited(protocol: Protocol, include: Collection[str] = ()) -> list[str]:
+def audited_workloads(protocol: ProtocolConfig, include: Collection[str] = ()) -> list[str]:
     """The workloads whose steps are audited: those of several steps, and those that are named. Runs their code.
 
     Judged workloads of one turn have a judge calibrated against people instead. Raises BadInput: an unknown name.
     """
     names: dict[str, bool] = {}
     for index, workload in enumerate(protocol.workloads):
-        harness = harness_of(workload, f"protocol.workloads.{index}.harness")
+        harness = load_harness(workload, f"protocol.workloads.{index}.harness")
         names[harness.name] = names.get(harness.name, False) or harness.multi_step
     if unknown := sorted(set(include) - set(names)):
         raise BadInput(f"the run has no workload {unknown[0][:100]!r}: {', '.join(sorted(names))}", field="--include")
@@ -41,7 +41,7 @@ def labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str
     return dict(counts)
 
 
-def corpus(ledger: Ledger, protocol: Protocol, workloads: Collection[str]) -> Iterator[Choice]:
+def corpus(ledger: Ledger, protocol: ProtocolConfig, workloads: Collection[str]) -> Iterator[AuditStep]:
     """Every labelled step of the workloads, in the run's order; one instance in memory at a time."""
     tiers = protocol.pool.tiers
     below = [models_below(tiers, index) for index in range(len(tiers))]
@@ -52,12 +52,14 @@ def corpus(ledger: Ledger, protocol: Protocol, workloads: Collection[str]) -> It
         start = f"{benchmark}/{instance_id}/"
         for index, place in enumerate(places, 1):
             tier, tier_id = named[place]
-            yield Choice(f"{start}{index}", benchmark, instance_id, index, tier, tier_id, place == 0, below[place])
+            yield AuditStep(f"{start}{index}", benchmark, instance_id, index, tier, tier_id, place == 0, below[place])
 
 
-def draw(store: AuditStore, ledger: Ledger, protocol: Protocol, plan: Plan, workloads: Collection[str]) -> int:
+def draw(
+    store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, plan: SamplingPlan, workloads: Collection[str]
+) -> int:
     """Add the plan's sample to the store, where a step that is in it stays, whatever the plan; how many are new."""
-    new = store.add(chosen(plan, lambda: corpus(ledger, protocol, workloads)))
+    new = store.add(sampled_steps(plan, lambda: corpus(ledger, protocol, workloads)))
     keep_plan(store, plan, workloads)
     return new
 
@@ -73,7 +75,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
     disputed = [
         one.step.id
         for one in store.reviewed()
-        if settled(one) is Settled.DISAGREE and reviewer not in {said.reviewer for said in one.said}
+        if settled(one) is ReviewOutcome.DISAGREE and reviewer not in {said.reviewer for said in one.said}
     ]
     if disputed:
         store.note_settling(reviewer, disputed)
@@ -91,4 +93,4 @@ def share_out(store: AuditStore, reviewers: Sequence[str], overlap: float, seed:
     split = store.meta(SPLIT)
     if split:
         names = tuple(split["reviewers"])
-        store.assign(list(assigned(store.unassigned(), names, split["overlap"], split["seed"])), names)
+        store.assign(list(assignments(store.unassigned(), names, split["overlap"], split["seed"])), names)

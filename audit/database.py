@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from audit.schema import SCHEMA_VERSION, TABLES, UPGRADES
-from builder.errors import BadInput
-from builder.records import exact_json
-from builder.sqlite import SQLiteFile
+from stepdown.audit.schema import SCHEMA_VERSION, TABLES, UPGRADES
+from stepdown.builder.common.sqlite import SQLiteFile
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import exact_json
 
 FILE_NAME = "audit.sqlite"
 
 
-class Database(SQLiteFile):
+class AuditDatabase(SQLiteFile):
     """The file with its connection. A context manager; threads may share one, processes have one each."""
 
     called = "the audit's store"

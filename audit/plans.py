@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
-from audit.sampling import Plan, is_sampled
-from audit.store import AuditStore
+from stepdown.audit.sampling import SamplingPlan
+from stepdown.audit.store import AuditStore
+from stepdown.builder.artifacts.sampling import is_sampled
 
 PLANS = "plans"
 """Under which name the store keeps them."""
@@ -16,7 +17,7 @@ PLANS = "plans"
 class DrawnBy:
     """A plan, and the workloads whose steps it was drawn from."""
 
-    plan: Plan
+    plan: SamplingPlan
     workloads: frozenset[str]
 
     def takes(self, workload: str, row_id: str) -> bool:
@@ -24,14 +25,14 @@ class DrawnBy:
         return workload in self.workloads and is_sampled(self.plan.seed, row_id, self.plan.rate)
 
 
-def keep_plan(store: AuditStore, plan: Plan, workloads: Collection[str]) -> None:
+def keep_plan(store: AuditStore, plan: SamplingPlan, workloads: Collection[str]) -> None:
     """Keep what a sample was drawn by, once."""
     kept = store.meta(PLANS) or []
     if (drawn_by := {**asdict(plan), "workloads": sorted(workloads)}) not in kept:
         store.set_meta(PLANS, [*kept, drawn_by])
 
 
-def kept_plans(store: AuditStore) -> list[DrawnBy]:
+def read_plans(store: AuditStore) -> list[DrawnBy]:
     """What the sample was drawn by. A plan that was kept without workloads was drawn from those of the sample."""
     sampled = None
     found = []
@@ -39,5 +40,5 @@ def kept_plans(store: AuditStore) -> list[DrawnBy]:
         workloads = record.pop("workloads", None)
         if workloads is None:
             workloads = sampled = sampled or {step.benchmark for step in store.steps()}
-        found.append(DrawnBy(Plan(**record), frozenset(workloads)))
+        found.append(DrawnBy(SamplingPlan(**record), frozenset(workloads)))
     return found

@@ -7,14 +7,14 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
-from audit.carry import Audited, carries_over, models_below
-from audit.store import FILE_NAME, AuditStore
-from audit.verdicts import Choice, Former, Recorded, Reviewed
-from builder.config import Protocol
-from builder.errors import BadInput
-from builder.ledger import InstanceRecord, Ledger, State
-from builder.records import Trajectory
-from builder.runs import looked_at, origin_of
+from stepdown.audit.carry import Audited, carries_over, models_below
+from stepdown.audit.store import FILE_NAME, AuditStore
+from stepdown.audit.verdicts import AuditStep, Former, Recorded, Reviewed
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Trajectory
+from stepdown.builder.run.folder import open_for_reading, origin_of
+from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger
 
 CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
 
@@ -34,7 +34,7 @@ def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
         if named is not None:
             raise BadInput("no run is here", file=named)
         return None
-    with looked_at(place) as (old, _):
+    with open_for_reading(place) as (old, _):
         if old.meta("id") != origin.run:
             raise BadInput("this is not the run that the new one relabels", file=place)
     if (place / FILE_NAME).is_file():
@@ -44,7 +44,7 @@ def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
     return None
 
 
-def carry(store: AuditStore, ledger: Ledger, protocol: Protocol, old: Path) -> Counter[str]:
+def carry(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old: Path) -> Counter[str]:
     """Take what was said of the old run's steps over into the store: steps by what became of what was said.
 
     A verdict is carried where prefix, label and the models one tier lower are the same; else the step is queued again
@@ -98,18 +98,18 @@ def _changed(then: Audited, now: Audited) -> str:
 class _New:
     """The new run's steps, with one trajectory in memory."""
 
-    def __init__(self, ledger: Ledger, protocol: Protocol) -> None:
+    def __init__(self, ledger: Ledger, protocol: ProtocolConfig) -> None:
         self._ledger, self._tiers = ledger, protocol.pool.tiers
         self._at: InstanceRecord | None = None
         self._trajectory: Trajectory = ()
 
-    def step(self, old: Choice) -> tuple[Choice, str] | None:
+    def step(self, old: AuditStep) -> tuple[AuditStep, str] | None:
         """The step of the same id and its prefix's exact digest; None where the new run has none."""
         try:
             record = self._ledger.instance(old.benchmark, old.instance_id)
         except KeyError:
             return None
-        if record.state is not State.DONE or record.final is None or old.step_index > len(record.locks):
+        if record.state is not InstanceState.DONE or record.final is None or old.step_index > len(record.locks):
             return None
         if self._at is None or self._at.id != record.id:
             self._at, self._trajectory = record, self._ledger.trajectory(record.final)

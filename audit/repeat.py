@@ -7,33 +7,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from audit.sampling import drawn
-from audit.verdicts import Choice
-from builder.build import Build, Job
-from builder.intervals import Interval, exact_interval
-from builder.label import Context, InstanceLabelling
-from builder.ledger import Ledger, Purpose, TrialRecord
-from builder.records import Lock, Sample, Trial, Verdict
-from builder.release import seed_model_of
-from builder.replay import Replayer
+from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.artifacts.rows import seed_model_of
+from stepdown.builder.artifacts.sampling import draw_of
+from stepdown.builder.common.intervals import Interval, exact_interval
+from stepdown.builder.engine.build import Build, Job
+from stepdown.builder.engine.label import InstanceLabelling, RunContext
+from stepdown.builder.engine.replay import Replayer
+from stepdown.builder.records import Lock, Sample, Trial, Verdict
+from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord
 
 
-def picked(steps: Iterable[Choice], most: int | None, seed: int, workloads: Sequence[str]) -> list[Choice]:
+def picked(steps: Iterable[AuditStep], most: int | None, seed: int, workloads: Sequence[str]) -> list[AuditStep]:
     """The sampled steps to be repeated: at most `most` of each workload and label, those of the smallest draws; of the
     workloads that are named, else of all."""
-    groups: dict[tuple[str, str], list[Choice]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[AuditStep]] = defaultdict(list)
     for step in steps:
         if not workloads or step.benchmark in workloads:
             groups[step.benchmark, step.tier].append(step)
     for found in groups.values():
-        found.sort(key=lambda step: drawn(seed, step.id))
+        found.sort(key=lambda step: draw_of(seed, step.id))
     return [step for _, found in sorted(groups.items()) for step in found[:most]]
 
 
 class Repeats:
     """Executes steps afresh, `times` each, and records every execution. What is recorded is not executed again."""
 
-    def __init__(self, build: Build, ledger: Ledger, steps: Iterable[Choice], times: int) -> None:
+    def __init__(self, build: Build, ledger: Ledger, steps: Iterable[AuditStep], times: int) -> None:
         self._build, self._ledger, self._times = build, ledger, times
         self._steps: dict[tuple[str, str], list[int]] = defaultdict(list)
         for step in steps:
@@ -48,7 +48,7 @@ class Repeats:
         self._build.progress.counted = "executions"
         self._build.work(self._build.labelled(self._steps), self._repeat, lambda: bool(self._left))
 
-    def _repeat(self, context: Context, job: Job) -> None:
+    def _repeat(self, context: RunContext, job: Job) -> None:
         _InstanceRepeats(*job, context).repeat(self._steps[job[1].key], self._times)
         self._left.discard(job[1].key)
         self._build.progress.on_instance()
@@ -63,7 +63,7 @@ class _InstanceRepeats(InstanceLabelling):
         final = self._record.final
         if final is None:
             raise ValueError(f"instance {self._record.instance_id!r} is finished without a trajectory")
-        current = self._ledger.trajectory(final, self._bench.harness.mask)
+        current = self._ledger.trajectory(final, self._workload.harness.mask)
         strong = seed_model_of(self._record, trials)
         for step in steps:
             # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
@@ -104,7 +104,7 @@ class Repeated:
         return exact_interval(self.passed, self.executions)
 
 
-def repeated(ledger: Ledger, steps: Iterable[Choice], times: int) -> Mapping[tuple[str, str], Repeated]:
+def repeated(ledger: Ledger, steps: Iterable[AuditStep], times: int) -> Mapping[tuple[str, str], Repeated]:
     """What was executed of steps so far, the first `times` of each, by workload and label."""
     groups: dict[tuple[str, str], Repeated] = defaultdict(Repeated)
     for step in steps:
@@ -120,7 +120,7 @@ def repeated(ledger: Ledger, steps: Iterable[Choice], times: int) -> Mapping[tup
     return dict(groups)
 
 
-def _executions(ledger: Ledger, step: Choice, times: int) -> Iterator[TrialRecord]:
+def _executions(ledger: Ledger, step: AuditStep, times: int) -> Iterator[TrialRecord]:
     record = ledger.instance(step.benchmark, step.instance_id)
     for trial in ledger.trials(record.id):
         tried = trial.trial

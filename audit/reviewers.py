@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from audit.database import Database, now
-from audit.schema import STANDING
-from audit.verdicts import look_alike, reviewer_name
-from builder.errors import BadInput
+from stepdown.audit.database import AuditDatabase, now
+from stepdown.audit.schema import STANDING
+from stepdown.audit.verdicts import look_alike, reviewer_name
+from stepdown.builder.errors import BadInput
 
 SPLIT = "split"
 """Under which name is kept how steps are shared out."""
@@ -28,7 +28,7 @@ class Reassigned:
     """Whether all who take over had it already: then one reviewer less is awaited."""
 
 
-class Reviewers(Database):
+class Reviewers(AuditDatabase):
     """The part of the store that says who reviews what."""
 
     def reviewers(self) -> list[str]:

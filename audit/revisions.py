@@ -12,16 +12,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from audit.applying import Applied, Changes, Line
-from audit.settling import Settled
-from audit.store import FILE_NAME, AuditStore
-from audit.verdicts import Choice
-from builder.config import Protocol
-from builder.errors import BadInput
-from builder.files import WholeFile, digest_of
-from builder.ledger import Ledger
-from builder.release import EVIDENCE, MANIFEST, ROWS, seed_model_of
-from builder.runs import looked_at
+from stepdown.audit.applying import Applied, Changes, FileLine
+from stepdown.audit.settling import ReviewOutcome
+from stepdown.audit.store import FILE_NAME, AuditStore
+from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
+from stepdown.builder.artifacts.rows import seed_model_of
+from stepdown.builder.common.files import WholeFile, digest_of
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.folder import open_for_reading
+from stepdown.builder.run.ledger import Ledger
 
 FOLDER = "revisions"
 APPLIED, UNDONE = "applied", "undone"
@@ -71,7 +72,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
     not hold every sampled step.
     """
     with ExitStack() as stack:
-        ledger, protocol = stack.enter_context(looked_at(run_folder))
+        ledger, protocol = stack.enter_context(open_for_reading(run_folder))
         store = stack.enter_context(AuditStore(run_folder))
         base = _manifest(run_folder)
         stack.enter_context(_alone_in(run_folder / FOLDER))
@@ -123,7 +124,7 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
 
 
 def _write_rows(
-    run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: Protocol
+    run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: ProtocolConfig
 ) -> tuple[Applied, dict[str, Any]]:
     changes = Changes(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
     for name in (ROWS, EVIDENCE):
@@ -150,7 +151,7 @@ def _write_rows(
     return changes.applied, files
 
 
-def _write(file: WholeFile, line: Line) -> None:
+def _write(file: WholeFile, line: FileLine) -> None:
     """A line that was not changed is copied, to the byte."""
     if line.changed:
         file.write(line.record)
@@ -158,7 +159,7 @@ def _write(file: WholeFile, line: Line) -> None:
         file.copy(line.data)
 
 
-def _seed_model(ledger: Ledger, choice: Choice) -> str:
+def _seed_model(ledger: Ledger, choice: AuditStep) -> str:
     record = ledger.instance(choice.benchmark, choice.instance_id)
     return seed_model_of(record, ledger.trials(record.id))
 
@@ -177,7 +178,7 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
     }
     outcomes = Counter(outcome for counts in applied.outcomes.values() for outcome in counts.elements())
     sampled = sum(outcomes.values())
-    waiting = outcomes[Settled.OPEN]  # reviewers who disagree have settled that the instance is held back
+    waiting = outcomes[ReviewOutcome.OPEN]  # reviewers who disagree have settled that the instance is held back
     return {
         **base,
         "revision_of": _base(base),
@@ -192,7 +193,7 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
             "sampled": sampled,
             "settled": sampled - waiting,
             "unsettled": waiting,
-            "tight": outcomes[Settled.TIGHT],
+            "tight": outcomes[ReviewOutcome.TIGHT],
             "lowered": applied.lowered,
             "held_back": _totals(applied.held_back),
             "reviewers": len(applied.reviewers),
@@ -201,9 +202,9 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
                     "workload": workload,
                     "steps": applied.steps[workload],
                     "sampled": sum(counts.values()),
-                    "downgradeable": counts[Settled.LOWER],
-                    "tight": counts[Settled.TIGHT],
-                    "uncertain": counts[Settled.UNCERTAIN],
+                    "downgradeable": counts[ReviewOutcome.LOWER],
+                    "tight": counts[ReviewOutcome.TIGHT],
+                    "uncertain": counts[ReviewOutcome.UNCERTAIN],
                 }
                 for workload, counts in sorted(applied.outcomes.items())
             ],

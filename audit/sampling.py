@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from audit.verdicts import Choice
-
-_ALL = 1 << 64
-
-
-def drawn(seed: int, row_id: str) -> int:
-    """A row's own draw, uniform in [0, 2**64)."""
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{row_id}".encode()).digest()[:8], "big")
-
-
-def is_sampled(seed: int, row_id: str, rate: float) -> bool:
-    """Whether a row is in an independent sample of about `rate` of all rows (paper, section 5).
-
-    >>> is_sampled(0, "bfcl/multi_turn_base_0/1", 1.0), is_sampled(0, "bfcl/multi_turn_base_0/1", 0.0)
-    (True, False)
-    """
-    return drawn(seed, row_id) < rate * _ALL
+from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.artifacts.sampling import DRAWS, draw_of, is_sampled
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplingPlan:
     """How a sample is drawn."""
 
     rate: float
@@ -40,31 +24,31 @@ class Plan:
     strata: Literal["workload", "tier"] = "workload"
     """What the minimum is counted by: a workload, or a tier of one."""
 
-    def stratum(self, step: Choice) -> tuple[str, str]:
+    def stratum(self, step: AuditStep) -> tuple[str, str]:
         return step.benchmark, step.tier if self.strata == "tier" else ""
 
 
-def chosen(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Iterator[Choice]:
+def sampled_steps(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) -> Iterator[AuditStep]:
     """The steps that the plan samples, in the order in which `steps()` has them. It is read twice where the plan has a
     minimum; what is held in memory are the minimum's draws.
 
     A stratum's sample are its smallest draws, either way: all below the rate, or as many as the minimum says.
     """
     reaches = _reaches(plan, steps)
-    below_rate, seed = plan.rate * _ALL, plan.seed
+    below_rate, seed = plan.rate * DRAWS, plan.seed
     for step in steps():
-        draw = drawn(seed, step.id)
+        draw = draw_of(seed, step.id)
         if draw < below_rate or (reaches and draw <= reaches[plan.stratum(step)]):
             yield step
 
 
-def _reaches(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Mapping[tuple[str, str], int]:
+def _reaches(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) -> Mapping[tuple[str, str], int]:
     """The largest of the draws that fill each stratum's minimum; empty where the plan has none."""
     if plan.minimum < 1:
         return {}
     smallest: dict[tuple[str, str], list[int]] = defaultdict(list)  # heaps, the largest draw on top, negated
     for step in steps():
-        heap, draw = smallest[plan.stratum(step)], -drawn(plan.seed, step.id)
+        heap, draw = smallest[plan.stratum(step)], -draw_of(plan.seed, step.id)
         if len(heap) < plan.minimum:
             heapq.heappush(heap, draw)
         elif draw > heap[0]:
@@ -72,7 +56,9 @@ def _reaches(plan: Plan, steps: Callable[[], Iterable[Choice]]) -> Mapping[tuple
     return {stratum: -heap[0] for stratum, heap in smallest.items()}
 
 
-def assigned(steps: Iterable[str], reviewers: tuple[str, ...], overlap: float, seed: int) -> Iterator[tuple[str, str]]:
+def assignments(
+    steps: Iterable[str], reviewers: tuple[str, ...], overlap: float, seed: int
+) -> Iterator[tuple[str, str]]:
     """Who reviews which step, as (reviewer, step id): a share `overlap` of the steps goes to all, others to one each.
 
     >>> list(assigned(["made/job/1"], ("ann", "bob"), 1.0, 0))
@@ -82,4 +68,4 @@ def assigned(steps: Iterable[str], reviewers: tuple[str, ...], overlap: float, s
         if is_sampled(seed, f"{step}\0overlap", overlap):
             yield from ((reviewer, step) for reviewer in reviewers)
         else:
-            yield reviewers[drawn(seed, f"{step}\0reviewer") % len(reviewers)], step
+            yield reviewers[draw_of(seed, f"{step}\0reviewer") % len(reviewers)], step

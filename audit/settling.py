@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from audit.verdicts import AuditVerdict, Reviewed
+from stepdown.audit.verdicts import AuditVerdict, Reviewed
 
 
-class Settled(StrEnum):
+class ReviewOutcome(StrEnum):
     """The outcome of a sampled step's review. The last three hold the whole instance back."""
 
     TIGHT = "tight"
@@ -21,15 +21,15 @@ class Settled(StrEnum):
 
     @property
     def holds_back(self) -> bool:
-        return self in (Settled.UNCERTAIN, Settled.DISAGREE, Settled.OPEN)
+        return self in (ReviewOutcome.UNCERTAIN, ReviewOutcome.DISAGREE, ReviewOutcome.OPEN)
 
     @property
     def is_verdict(self) -> bool:
         """Whether reviewers came to one."""
-        return self in (Settled.TIGHT, Settled.LOWER, Settled.UNCERTAIN)
+        return self in (ReviewOutcome.TIGHT, ReviewOutcome.LOWER, ReviewOutcome.UNCERTAIN)
 
 
-def settled(step: Reviewed) -> Settled:
+def settled(step: Reviewed) -> ReviewOutcome:
     """The verdict of more than half of a step's reviewers, those who have not answered counted as well.
 
     Two who agree settle it; two who do not need a third. `further-downgradeable` of the lowest label is no verdict.
@@ -40,5 +40,5 @@ def settled(step: Reviewed) -> Settled:
     given = sum(counts.values())
     for verdict, count in counts.items():
         if 2 * count > given + step.awaited:
-            return Settled(verdict.value)
-    return Settled.DISAGREE if given and not step.awaited else Settled.OPEN
+            return ReviewOutcome(verdict.value)
+    return ReviewOutcome.DISAGREE if given and not step.awaited else ReviewOutcome.OPEN

@@ -13,24 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from audit.database import FILE_NAME, now
-from audit.reviewers import Reviewers
-from audit.schema import STANDING
-from audit.verdicts import (
+from stepdown.audit.database import FILE_NAME, now
+from stepdown.audit.reviewers import Reviewers
+from stepdown.audit.schema import STANDING
+from stepdown.audit.verdicts import (
     LONGEST_NOTES,
+    AuditStep,
     AuditVerdict,
-    Choice,
     Former,
     PreLabel,
-    Progress,
     QueueItem,
     Recorded,
     Reviewed,
+    ReviewProgress,
     RevisionEntry,
     reviewer_name,
 )
-from builder.errors import BadInput
-from builder.records import clean_text
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import clean_text
 
 __all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
 
@@ -46,7 +46,7 @@ class AuditStore(Reviewers):
 
     # The sampled steps
 
-    def add(self, choices: Iterable[Choice]) -> int:
+    def add(self, choices: Iterable[AuditStep]) -> int:
         """Keep sampled steps, in order, after those that are kept; returns how many are new. All of them or none."""
         with self._transaction() as db:
             before = db.total_changes
@@ -60,7 +60,7 @@ class AuditStore(Reviewers):
             )
             return db.total_changes - before
 
-    def steps(self) -> Iterator[Choice]:
+    def steps(self) -> Iterator[AuditStep]:
         """Every sampled step in the queue's order, read in portions."""
         last = 0
         query = f"SELECT place, {_CHOICE} FROM steps WHERE place > ? ORDER BY place LIMIT 2000"  # noqa: S608
@@ -78,7 +78,7 @@ class AuditStore(Reviewers):
         for portion in _portions(self.steps(), 500):
             yield from self._reviewed(portion)
 
-    def _reviewed(self, steps: Sequence[Choice]) -> list[Reviewed]:
+    def _reviewed(self, steps: Sequence[AuditStep]) -> list[Reviewed]:
         if not steps:
             return []
         ids = json.dumps([step.id for step in steps])
@@ -96,7 +96,7 @@ class AuditStore(Reviewers):
             found.append(Reviewed(step, tuple(said[step.id]), len(waiting), tuple(waiting)))
         return found
 
-    def step(self, step_id: str) -> Choice:
+    def step(self, step_id: str) -> AuditStep:
         """A sampled step. Raises BadInput where it is not sampled."""
         found = self._read(f"SELECT {_CHOICE} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
         if not found:
@@ -130,11 +130,11 @@ class AuditStore(Reviewers):
                 items.append(QueueItem(choice, said.verdict, said.notes, said.at))
         return items
 
-    def progress(self, reviewer: str) -> Progress:
+    def progress(self, reviewer: str) -> ReviewProgress:
         """How much of their queue the reviewer has done."""
         queue = self.queue(reviewer)
         counts = Counter(item.verdict for item in queue if item.verdict is not None)
-        return Progress(
+        return ReviewProgress(
             total=len(queue),
             done=sum(counts.values()),
             tight=counts[AuditVerdict.TIGHT],
@@ -321,9 +321,9 @@ _OWN = (
 """Whether a step is a reviewer's: assigned to them, or nothing was, so all are. A stranger's queue is everything."""
 
 
-def _choice(row: Sequence[Any]) -> Choice:
+def _choice(row: Sequence[Any]) -> AuditStep:
     row_id, benchmark, instance_id, step_index, tier, tier_id, lowest, below = row
-    return Choice(row_id, benchmark, instance_id, step_index, tier, tier_id, bool(lowest), below)
+    return AuditStep(row_id, benchmark, instance_id, step_index, tier, tier_id, bool(lowest), below)
 
 
 def _recorded(row: Sequence[Any]) -> Recorded:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from audit.agreement import Agreement, cohen, fleiss
-from audit.settling import Settled, settled
-from audit.store import AuditStore
-from audit.verdicts import AuditVerdict
-from builder.intervals import Interval, exact_interval
+from stepdown.audit.agreement import Agreement, cohen, fleiss
+from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditVerdict
+from stepdown.builder.common.intervals import Interval, exact_interval
 
 Stratum = tuple[str, str]
 """A workload and a label."""
@@ -93,7 +93,7 @@ def _slice_json(one: Slice) -> dict[str, Any]:
 def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> AuditSummary:
     """The summary of a run's audit. `steps` are the run's labelled steps by workload and label; `lowest` is the name of
     the cheapest tier. Workloads that were not sampled are left out."""
-    outcomes: dict[Stratum, Counter[Settled]] = defaultdict(Counter)
+    outcomes: dict[Stratum, Counter[ReviewOutcome]] = defaultdict(Counter)
     said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
     # Who gets a step because others disagree on it, disagrees with one of them whatever they say: that is no measure
     # of how far people agree.
@@ -116,12 +116,12 @@ def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> 
 
 
 def _slices(
-    outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], wanted: Callable[[str], bool]
+    outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], wanted: Callable[[str], bool]
 ) -> tuple[Slice, ...]:
     workloads = sorted({workload for workload, _ in outcomes})
     rows = []
     for name, members in [*((workload, {workload}) for workload in workloads), (ALL, set(workloads))]:
-        counts: Counter[Settled] = Counter()
+        counts: Counter[ReviewOutcome] = Counter()
         for (workload, tier), found in outcomes.items():
             if workload in members and wanted(tier):
                 counts.update(found)
@@ -132,18 +132,18 @@ def _slices(
                 steps=total,
                 sampled=counts.total(),
                 settled=sum(count for outcome, count in counts.items() if outcome.is_verdict),
-                tight=counts[Settled.TIGHT],
-                uncertain=counts[Settled.UNCERTAIN],
-                downgradeable=counts[Settled.LOWER],
-                disagree=counts[Settled.DISAGREE],
-                open=counts[Settled.OPEN],
+                tight=counts[ReviewOutcome.TIGHT],
+                uncertain=counts[ReviewOutcome.UNCERTAIN],
+                downgradeable=counts[ReviewOutcome.LOWER],
+                disagree=counts[ReviewOutcome.DISAGREE],
+                open=counts[ReviewOutcome.OPEN],
             )
         )
     return tuple(rows)
 
 
 def _extrapolated(
-    outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], lowest: str
+    outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], lowest: str
 ) -> Iterator[Expected]:
     """Each stratum with its own 95% interval; then sums, whose intervals hold together with 95%.
 
@@ -159,11 +159,11 @@ def _extrapolated(
 
 
 def _stratum(
-    stratum: Stratum, outcomes: Mapping[Stratum, Counter[Settled]], steps: Mapping[Stratum, int], level: float
+    stratum: Stratum, outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], level: float
 ) -> Expected:
     counts = outcomes.get(stratum, Counter())
     decided = sum(count for outcome, count in counts.items() if outcome.is_verdict)
-    lower = counts[Settled.LOWER]
+    lower = counts[ReviewOutcome.LOWER]
     left = steps[stratum] - decided
     share = exact_interval(lower, decided, level)
     expected = round(left * lower / decided, 4) if decided else (None if left else 0.0)
@@ -173,7 +173,7 @@ def _stratum(
 def _sum(
     name: str,
     strata: Sequence[Stratum],
-    outcomes: Mapping[Stratum, Counter[Settled]],
+    outcomes: Mapping[Stratum, Counter[ReviewOutcome]],
     steps: Mapping[Stratum, int],
 ) -> Expected:
     level = 1 - (1 - LEVEL) / len(strata)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from builder.errors import BadInput
-from builder.text import is_id
+from stepdown.builder.common.text import is_id
+from stepdown.builder.errors import BadInput
 
 LONGEST_NAME = 80
 LONGEST_NOTES = 20_000
@@ -24,7 +24,7 @@ class AuditVerdict(StrEnum):
     LOWER = "further-downgradeable"
 
 
-class Choice(NamedTuple):
+class AuditStep(NamedTuple):
     """A labelled step that can be or is sampled: what is known of it without reading its messages.
 
     A tuple, since one is made for every step of a run where a sample is drawn.
@@ -64,7 +64,7 @@ class Recorded:
 class QueueItem:
     """A sampled step in one reviewer's queue, with what that reviewer said of it, if anything."""
 
-    step: Choice
+    step: AuditStep
     verdict: AuditVerdict | None
     notes: str
     at: str | None
@@ -75,7 +75,7 @@ class QueueItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReviewProgress:
     """How far one reviewer has come."""
 
     total: int
@@ -97,7 +97,7 @@ class PreLabel:
 class Reviewed:
     """A sampled step with all that stands of what reviewers said of it."""
 
-    step: Choice
+    step: AuditStep
     said: tuple[Recorded, ...]
     awaited: int
     """How many reviewers the step was assigned to who have not answered."""

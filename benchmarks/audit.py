@@ -20,11 +20,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from builder import runs
-from builder.config import load
-from builder.ledger.database import FILE_NAME
-from builder.records import Instance
-from harnesses.planted.setup import planted_config
+from stepdown.builder.config.loading import load_config
+from stepdown.builder.records import Instance
+from stepdown.builder.run.folder import open_for_work
+from stepdown.builder.run.ledger.database import FILE_NAME
+from stepdown.harnesses.planted.setup import planted_config
 
 STEPS_EACH = 10
 WEIGHTS = (71, 6, 5, 18)
@@ -35,7 +35,7 @@ def made_up(folder: Path, steps: int) -> None:
     config = folder.with_suffix(".yaml")
     source = {"instances": steps // STEPS_EACH, "steps": STEPS_EACH}
     config.write_text(json.dumps(planted_config(source, {})))
-    with runs.opened(folder, load(config)) as run:
+    with open_for_work(folder, load_config(config)) as run:
         run.ledger.admit(Instance("planted", f"instance-{n}", {}) for n in range(steps // STEPS_EACH))
     draw = random.Random(7)
     db = sqlite3.connect(folder / FILE_NAME)
@@ -59,7 +59,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
         made_up(run, options.steps)
-        command = [sys.executable, "-m", "builder.cli", "audit", "sample", str(run), "--rate", str(options.rate)]
+        command = [sys.executable, "-m", "stepdown", "audit", "sample", str(run), "--rate", str(options.rate)]
         began = time.monotonic()
         subprocess.run([*command, "--minimum", str(options.minimum)], check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - began

@@ -18,13 +18,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from builder import release
-from harnesses.planted.setup import planted_config
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
+from stepdown.harnesses.planted.setup import planted_config
 
 WORKERS = 4
 SOURCE = {"instances": 12, "steps": 6, "seed": 7, "weights": [71, 6, 5, 18]}
 KILLS_A_RUN = 5
-COMPARED = (release.ROWS, release.EVIDENCE, release.QUEUE, release.MANIFEST)
+COMPARED = (ROWS, EVIDENCE, QUEUE, MANIFEST)
 
 
 def finish(config: Path, run: Path) -> None:
@@ -32,7 +32,7 @@ def finish(config: Path, run: Path) -> None:
 
 
 def command(config: Path, run: Path) -> list[str]:
-    return [sys.executable, "-m", "builder.cli", "build", str(config), "--run", str(run)]
+    return [sys.executable, "-m", "stepdown", "build", str(config), "--run", str(run)]
 
 
 def kill_once(config: Path, run: Path, seconds: float) -> bool:
@@ -49,7 +49,7 @@ def kill_once(config: Path, run: Path, seconds: float) -> bool:
 
 def spent(run: Path) -> int:
     """Calls that a finished run says it paid."""
-    return int(json.loads((run / release.SPEND).read_text())["calls"])
+    return int(json.loads((run / SPEND).read_text())["calls"])
 
 
 def main() -> None:

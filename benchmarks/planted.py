@@ -24,14 +24,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from builder import release, runs
-from builder.build import Build
-from builder.cache import Cache, DiskStore, Question
-from builder.config import Config, load
-from builder.pool import Model
-from builder.records import Sample
-from harnesses.planted import Planted
-from harnesses.planted.setup import planted_config, planted_seeds
+from stepdown.builder.artifacts.writing import write_artifacts
+from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.config.loading import Config, load_config
+from stepdown.builder.config.pool import Model
+from stepdown.builder.engine.build import Build
+from stepdown.builder.records import Sample
+from stepdown.builder.run.folder import open_for_work
+from stepdown.harnesses.planted import Planted
+from stepdown.harnesses.planted.setup import planted_config, planted_seeds
 
 MIB = 1 << 20
 MOST_BARE_ENTRIES = 150_000
@@ -64,7 +67,7 @@ class Case:
         seeds, file = folder / "seeds.jsonl", folder / "config.yaml"
         seeds.write_text("".join(json.dumps(line) + "\n" for line in planted_seeds(source)))
         file.write_text(json.dumps(planted_config(source, options, operation={"workers": self.workers}, seeds=seeds)))
-        return load(file)
+        return load_config(file)
 
 
 CASES = (
@@ -86,11 +89,11 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     run, config = folder / "run", case.config(folder)
     _forget_peak()
     began = time.perf_counter()
-    with runs.opened(run, config) as opened:
+    with open_for_work(run, config) as opened:
         work = Build(opened, threading.Event())
         work.admit()
         work.execute()
-        labels = release.write(opened, work.multi_step).rows
+        labels = write_artifacts(opened, work.multi_step).rows
         made = work.progress.calls
     took = time.perf_counter() - began
     peak = _peak_bytes()
@@ -139,7 +142,7 @@ def _from_ledger(run: Path) -> tuple[int, int]:
 def _resume_seconds(run: Path) -> float:
     """How long the command takes on the finished run, from its start to its end."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "builder.cli", "resume", str(run)], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "stepdown", "resume", str(run)], check=True, capture_output=True)
     return time.perf_counter() - began
 
 

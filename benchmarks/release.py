@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchmarks.planted import MIB
-from builder.pool import Pool
-from builder.records import digest
+from stepdown.builder.config.pool import Pool
+from stepdown.builder.records import digest
 
 TIERS = ("low", "mid", "mid_high", "high")
 FORMS = {
@@ -154,7 +154,7 @@ def _manifest(labels: Counter[str], instances: int) -> dict[str, Any]:
 _MEASURED = """
 import os, sys
 from pathlib import Path
-from builder.cli import main
+from stepdown.builder.cli.main import main
 try:
     main(sys.argv[1:], standalone_mode=False)
 finally:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.planted import MIB, _forget_peak, _peak_bytes
-from scoring.bank import open_bank
-from scoring.predictions import Predictions
-from scoring.rates import read_rates
-from scoring.score import RESAMPLES, Settings, score
-from scoring.tokenizers import tokenizer
+from stepdown.scoring.bank import open_bank
+from stepdown.scoring.predictions import Predictions
+from stepdown.scoring.rates import read_rates
+from stepdown.scoring.score import RESAMPLES, ScoreSettings, score
+from stepdown.scoring.tokenizers import tokenizer
 
 TIERS = ("low", "mid", "mid_high", "high")
 SHARES = (71, 6, 5, 18)
@@ -72,7 +72,7 @@ def measured(rows: int, steps: int, message_bytes: int) -> dict[str, Any]:
         began = time.perf_counter()
         bank = open_bank(folder)
         predictions = Predictions(folder / "predictions.jsonl", bank.tiers)
-        settings = Settings(read_rates(TIERS), tokenizer())
+        settings = ScoreSettings(read_rates(TIERS), tokenizer())
         found = score(bank, predictions, settings, folder / "outcomes.jsonl")
         took = time.perf_counter() - began
         return {

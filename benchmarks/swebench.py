@@ -22,10 +22,10 @@ from typing import Any
 import docker
 from click.testing import CliRunner
 
-from builder.cli import main as stepdown
-from builder.client.provider import library
-from harnesses.swebench.harness import SWEBench
-from harnesses.swebench.sandbox import Ran, Sandbox
+from stepdown.builder.cli.main import main as stepdown
+from stepdown.builder.models.provider import library
+from stepdown.harnesses.swebench.harness import SWEBench
+from stepdown.harnesses.swebench.sandbox import Ran, Sandbox
 from tests.provider import Answer, Provider, Request
 from tests.swebench import abilities, repository
 from tests.swebench.images import repository_image

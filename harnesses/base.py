@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
-from judges.case import Case
+from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
+from stepdown.judges.case import Case
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builder.records import Response, Stop, Verdict
+from stepdown.builder.records import Response, Stop, Verdict
 
 Finding = tuple[Verdict, str]
 """A verdict, and its reason where it is not pass."""

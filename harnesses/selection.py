@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
-from builder.errors import BadInput
+from stepdown.builder.errors import BadInput
 
 
 def _selection(value: Any) -> int | str | tuple[str, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builder.errors import Technical
-from builder.records import Instance, Prefix, Response, Verdict
-from harnesses.base import Checkpoint
-from harnesses.responses import Finding, stopped
-from judges.case import Case, Piece, Turn
+from stepdown.builder.errors import Technical
+from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.harnesses.base import Checkpoint
+from stepdown.harnesses.responses import Finding, stopped
+from stepdown.judges.case import Case, Piece, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Graded:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AnswerState:
     """All of an episode's state: its own checkpoint."""
 
     prefix: Prefix
@@ -35,16 +35,16 @@ class State:
     """None before there is a response, and where a judge is to say it."""
 
 
-Grader = Callable[[str], Graded]
+GradeAnswer = Callable[[str], Graded]
 """Grades an answer's text, which is hostile data. Raises Technical where it cannot be said what it is worth."""
 
 
 class SingleAnswer:
     """An episode that halts at its first response. Without a grader, what is an answer at all is left to a judge."""
 
-    def __init__(self, instance: Instance, at: Checkpoint | None, grader: Grader | None = None) -> None:
-        assert at is None or isinstance(at, State)
-        self._state = at or State(Prefix.start(instance.task["messages"]))
+    def __init__(self, instance: Instance, at: Checkpoint | None, grader: GradeAnswer | None = None) -> None:
+        assert at is None or isinstance(at, AnswerState)
+        self._state = at or AnswerState(Prefix.start(instance.task["messages"]))
         self._grader = grader
 
     def prefix(self) -> Prefix:
@@ -54,7 +54,7 @@ class SingleAnswer:
     def advance(self, response: Response) -> bool:
         """Grade the response; no further one is asked for."""
         if self._state.response is None:
-            self._state = State(self._state.prefix.respond(response), response, self._graded(response))
+            self._state = AnswerState(self._state.prefix.respond(response), response, self._graded(response))
         return False
 
     def _graded(self, response: Response) -> Graded | None:
@@ -79,7 +79,7 @@ class SingleAnswer:
         """What the finding rests on."""
         return self._state.graded.seen if self._state.graded else None
 
-    def checkpoint(self) -> State:
+    def checkpoint(self) -> AnswerState:
         """The state as it stands: all of it is immutable."""
         return self._state
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from builder.errors import BadInput
-from builder.text import LONGEST_ID, is_id
-from builder.validation import Strict, read_jsonl, read_text
-from harnesses.selection import Take
+from stepdown.builder.common.text import LONGEST_ID, is_id
+from stepdown.builder.config.validation import Strict, read_jsonl, read_text
+from stepdown.builder.errors import BadInput
+from stepdown.harnesses.selection import Take
 
 
 class Source(Strict):

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from builder.records import clean_text, digest
-from builder.validation import Strict
+from stepdown.builder.config.validation import Strict
+from stepdown.builder.records import clean_text, digest
 
 Text = Annotated[str, AfterValidator(clean_text)]
 """Text as anybody may have written it; lone surrogates become U+FFFD, so that it can be hashed and sent."""

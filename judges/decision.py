@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from builder.config import Thresholds
-from judges.case import Case
-from judges.guards import FIGURES, Item, Sources, numbers
-from judges.report import RATINGS, STYLE, Claim, Rating, Report
-from judges.text import Tokens, plain, sentences, words
+from stepdown.builder.config.protocol import Thresholds
+from stepdown.judges.case import Case
+from stepdown.judges.guards import FIGURES, Item, Sources, numbers
+from stepdown.judges.report import RATINGS, STYLE, Claim, Rating, Report
+from stepdown.judges.text import Tokens, plain, sentences, words
 
 RULES = 2
 """Raised whenever one of the rules here changes: runs say by which they were judged."""

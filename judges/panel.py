@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from builder.cache import Question
-from builder.config import Judge
-from builder.errors import Technical
-from builder.pool import Model
-from builder.records import Prefix, Response, Sample, Stop, Verdict
-from judges.case import Case
-from judges.decision import MOST_ITEMS, Grounds, Reason, decided, problems
-from judges.guards import Item, items_of
-from judges.prompts import prompts_digest
-from judges.rendering import rendered
-from judges.report import Malformed, Report, read
-from judges.text import words
+from stepdown.builder.cache.question import Question
+from stepdown.builder.config.pool import Model
+from stepdown.builder.config.protocol import JudgeConfig
+from stepdown.builder.errors import Technical
+from stepdown.builder.records import Prefix, Response, Sample, Stop, Verdict
+from stepdown.judges.case import Case
+from stepdown.judges.decision import MOST_ITEMS, Grounds, Reason, decided, problems
+from stepdown.judges.guards import Item, items_of
+from stepdown.judges.prompts import prompts_digest
+from stepdown.judges.rendering import rendered
+from stepdown.judges.report import Malformed, Report, read
+from stepdown.judges.text import words
 
 WORKLOAD = "judge"
 """Under this name questions to judges are kept, whatever workload the answer is of."""
@@ -55,7 +55,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JudgeFinding:
     """What a panel came to: pass, fail or technical, and everything it rests on."""
 
     verdict: Verdict
@@ -73,7 +73,7 @@ class Finding:
         }
 
 
-def judged(case: Case, panel: Judge, asks: Asks, subject: str) -> Finding:
+def judge_case(case: Case, panel: JudgeConfig, asks: Asks, subject: str) -> JudgeFinding:
     """The panel's verdict on a case. `subject` names what the case is of; a case is asked about once per subject.
 
     Seats are asked in order and only until the verdict is certain. It is technical where a seat's report is needed and
@@ -81,10 +81,10 @@ def judged(case: Case, panel: Judge, asks: Asks, subject: str) -> Finding:
     """
     items = items_of(case)
     if not words(case.answer):
-        return Finding(Verdict.FAIL, "the answer has no words", items, ())
+        return JudgeFinding(Verdict.FAIL, "the answer has no words", items, ())
     if len(items) > MOST_ITEMS:
         reason = f"{len(items)} figures and names of the answer are in no source"
-        return Finding(Verdict.FAIL, reason, items, ())
+        return JudgeFinding(Verdict.FAIL, reason, items, ())
     grounds, first = Grounds(case, items), rendered(case, items)
     opinions: list[Opinion] = []
     for model, draw in _seats(panel):
@@ -94,10 +94,10 @@ def judged(case: Case, panel: Judge, asks: Asks, subject: str) -> Finding:
             break
     else:
         verdict = Verdict.TECHNICAL
-    return Finding(verdict, _reason(verdict, opinions), items, tuple(opinions))
+    return JudgeFinding(verdict, _reason(verdict, opinions), items, tuple(opinions))
 
 
-def ruled(verdicts: Sequence[Verdict], panel: Judge) -> Verdict | None:
+def ruled(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:
     """The panel's verdict, once no seat that is still to come, or technical, can change it."""
     seats = len(panel.models) * panel.samples
     needed = seats if panel.rule == "unanimous" else seats // 2 + 1
@@ -108,7 +108,7 @@ def ruled(verdicts: Sequence[Verdict], panel: Judge) -> Verdict | None:
     return None
 
 
-def _seats(panel: Judge) -> Iterator[tuple[Model, int]]:
+def _seats(panel: JudgeConfig) -> Iterator[tuple[Model, int]]:
     for draw in range(panel.samples):
         for model in panel.models:
             yield model, draw
@@ -130,7 +130,7 @@ class _Seat:
 
     model: Model
     draw: int
-    panel: Judge
+    panel: JudgeConfig
     asks: Asks
     subject: str
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builder.records import clean_text
+from stepdown.builder.records import clean_text
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(r"\s*(?:evidence|passage) \d{1,4}(?: \([^()]{1,80}\))?\s*[:\u2013\u2014-]\s*", re.IGNORECASE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from builder.records import Prefix
-from judges.case import Case
-from judges.guards import Item
-from judges.prompts import prompt
-from judges.report import NAME, tool
-from judges.text import visible
+from stepdown.builder.records import Prefix
+from stepdown.judges.case import Case
+from stepdown.judges.guards import Item
+from stepdown.judges.prompts import prompt
+from stepdown.judges.report import NAME, tool
+from stepdown.judges.text import visible
 
 
 def rendered(case: Case, items: Sequence[Item]) -> Prefix:

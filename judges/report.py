@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from builder.records import Response, Stop, Tool
-from builder.validation import Strict
-from judges.reading import json_of, meant
+from stepdown.builder.config.validation import Strict
+from stepdown.builder.records import Response, Stop, Tool
+from stepdown.judges.reading import json_of, meant
 
 NAME = "report"
 RATINGS = ("faithfulness", "appropriateness", "completeness")
@@ -27,7 +27,7 @@ Words = Annotated[str, Field(max_length=600)]
 Quotes = Annotated[tuple[Quote, ...], Field(max_length=20)]
 
 
-class Part(Strict):
+class AskedPart(Strict):
     """Something that the current turn or query asks for, and that a complete answer must give."""
 
     part: Words
@@ -59,7 +59,7 @@ class Claim(Strict):
     note: Words = ""
 
 
-class Settled(Strict):
+class ItemSettlement(Strict):
     """How one of the listed items of the answer, which the evidence does not have literally, turned out."""
 
     item: int = Field(ge=1)
@@ -87,12 +87,12 @@ class Rating(Strict):
 class Report(Strict):
     """A judge's observations about one answer."""
 
-    parts: Annotated[tuple[Part, ...], Field(min_length=1, max_length=MOST)]
+    parts: Annotated[tuple[AskedPart, ...], Field(min_length=1, max_length=MOST)]
     stance: Literal["answers", "declines", "uncertain"]
     """`declines`: it refuses, or says that it cannot tell or that the information is not there."""
     resolution: Resolution
     claims: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=MOST)]
-    items: Annotated[tuple[Settled, ...], Field(max_length=MOST)] = ()
+    items: Annotated[tuple[ItemSettlement, ...], Field(max_length=MOST)] = ()
     faithfulness: Rating
     appropriateness: Rating
     completeness: Rating
@@ -135,7 +135,9 @@ def _said(response: Response, answer: str) -> Any:
         raise Malformed(f"there is no call of `{NAME}` that can be read{cut}") from None
 
 
-_FIELDS = {name for kind in (Report, Part, Resolution, Claim, Settled, Rating) for name in kind.model_fields}
+_FIELDS = {
+    name for kind in (Report, AskedPart, Resolution, Claim, ItemSettlement, Rating) for name in kind.model_fields
+}
 
 
 def _place(path: tuple[int | str, ...]) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from builder.text import printable
-from releases.layout import ANY, Manifest, RunManifest
-from releases.parquet import SHARD_NAME
+from stepdown.builder.common.text import printable
+from stepdown.releases.layout import ANY, Manifest, RunManifest
+from stepdown.releases.parquet import SHARD_NAME
 
 BEGIN, END = "<!-- counts -->", "<!-- end of counts -->"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from releases.layout import ROWS, Manifest, ReleasedFile
-from releases.parquet import COLUMNS, SHARD_NAME
+from stepdown.releases.layout import ROWS, Manifest, ReleasedFile
+from stepdown.releases.parquet import COLUMNS, SHARD_NAME
 
 CONTEXT: Mapping[str, Any] = {
     "@language": "en",

@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from builder.keys import key_in
-from builder.validation import yaml_value
-from releases.card import BEGIN, END, counts_block, head_of
-from releases.croissant import CONTEXT, RAI_KEYS, croissant
-from releases.layout import ROWS, Manifest
-from releases.parquet import SHARD_NAME
-from releases.texts import home_folder, machine_path, unstorable
+from stepdown.builder.common.keys import key_in
+from stepdown.builder.config.validation import yaml_value
+from stepdown.releases.card import BEGIN, END, counts_block, head_of
+from stepdown.releases.croissant import CONTEXT, RAI_KEYS, croissant
+from stepdown.releases.layout import ROWS, Manifest
+from stepdown.releases.parquet import SHARD_NAME
+from stepdown.releases.texts import home_folder, machine_path, unstorable
 
 LONGEST_HEAD = 1 << 20
 """Characters of a card's YAML head: YAML is read slowly."""

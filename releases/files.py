@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from builder.errors import BadInput
-from releases.layout import CARD, CROISSANT, DATA, LICENSES, MANIFEST, ROWS, SUMS, ReleasedFile
-from releases.parquet import SHARD_NAME
+from stepdown.builder.errors import BadInput
+from stepdown.releases.layout import CARD, CROISSANT, DATA, LICENSES, MANIFEST, ROWS, SUMS, ReleasedFile
+from stepdown.releases.parquet import SHARD_NAME
 
 ALWAYS = (ROWS, CARD, CROISSANT, LICENSES, MANIFEST, SUMS)
 UNLISTED = frozenset({MANIFEST, SUMS})

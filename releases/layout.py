@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from builder.errors import BadInput
-from builder.records import Message, Tool
-from builder.validation import JsonObject, Strict, validated
+from stepdown.builder.config.validation import JsonObject, Strict, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Message, Tool
 
 ROWS = "question_bank.jsonl"
 """Every row, a JSON object per line: all of `train`, then all of `test`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from builder.text import printable
-from releases.layout import License
+from stepdown.builder.common.text import printable
+from stepdown.releases.layout import License
 
 KNOWN: Mapping[str, License] = {
     "bfcl": License(

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from builder.records import digest
-from releases.layout import ANY, Manifest, RunManifest, Split
-from releases.rowchecks import Counts
+from stepdown.builder.records import digest
+from stepdown.releases.layout import ANY, Manifest, RunManifest, Split
+from stepdown.releases.rowchecks import Counts
 
 Finding = tuple[str, str]
 """A field of the manifest, and what is wrong with it."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from builder.records import MESSAGE_FIELDS, Message
-from releases.texts import Watch, texts_of
+from stepdown.builder.records import MESSAGE_FIELDS, Message
+from stepdown.releases.texts import Watch, texts_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 Finding = tuple[str, str]

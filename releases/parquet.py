@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from builder.errors import BadInput
-from builder.extras import require
-from builder.records import exact_json
-from releases.layout import DATA, Row, parsed_json
+from stepdown.builder.common.extras import require
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import exact_json
+from stepdown.releases.layout import DATA, Row, parsed_json
 
 SHARD_BYTES = 256 << 20
 """Of JSON text in a shard, about; zstd makes a fraction of it."""

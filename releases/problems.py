@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from builder.errors import BadInput
-from builder.text import printable
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
 
 MOST_SHOWN = 100
 Tell = Callable[[int], None]

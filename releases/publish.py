@@ -12,22 +12,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from audit.revisions import current_files
-from audit.store import FILE_NAME as AUDIT
-from audit.store import AuditStore
-from builder.errors import BadInput, StepdownError
-from builder.text import is_id
-from releases.card import card
-from releases.croissant import croissant
-from releases.documents import (
+from stepdown.audit.revisions import current_files
+from stepdown.audit.store import FILE_NAME as AUDIT
+from stepdown.audit.store import AuditStore
+from stepdown.builder.common.text import is_id
+from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.releases.card import card
+from stepdown.releases.croissant import croissant
+from stepdown.releases.documents import (
     card_problems,
     croissant_problems,
     document_texts,
     license_problems,
     text_problems,
 )
-from releases.files import described, sha256_of, sums
-from releases.layout import (
+from stepdown.releases.files import described, sha256_of, sums
+from stepdown.releases.layout import (
     CARD,
     CROISSANT,
     LICENSES,
@@ -42,16 +42,16 @@ from releases.layout import (
     RunManifest,
     TierName,
 )
-from releases.licenses import license_of, notes
-from releases.manifestchecks import BY_PUBLISHER, left_out_of, manifest_problems, split_counts, tiers_of
-from releases.parquet import SHARD_BYTES, Shards
-from releases.problems import Problems, Tell, silent
-from releases.rowchecks import Counts, RowChecks
-from releases.sources import Source, Step, portable, released_line, source_of, steps
-from releases.texts import Watch, names_of
+from stepdown.releases.licenses import license_of, notes
+from stepdown.releases.manifestchecks import BY_PUBLISHER, left_out_of, manifest_problems, split_counts, tiers_of
+from stepdown.releases.parquet import SHARD_BYTES, Shards
+from stepdown.releases.problems import Problems, Tell, silent
+from stepdown.releases.rowchecks import Counts, RowChecks
+from stepdown.releases.sources import RunRow, RunSource, portable, released_line, run_rows, source_of
+from stepdown.releases.texts import Watch, names_of
 
 
-class Refused(StepdownError):
+class PublishRefused(StepdownError):
     """The runs do not pass the gates of a release; nothing was published."""
 
     def __init__(self, problems: Problems) -> None:
@@ -60,7 +60,7 @@ class Refused(StepdownError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PublishSettings:
     """What a person decides about a release."""
 
     name: str
@@ -79,7 +79,7 @@ class Settings:
     shard_bytes: int = SHARD_BYTES
 
 
-def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = silent) -> Manifest:
+def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Tell = silent) -> Manifest:
     """Publish the runs into the folder `out`, which must not be there or be empty. `tell` hears of each row.
 
     Raises Refused with all that is wrong, and BadInput where an argument is.
@@ -91,17 +91,17 @@ def publish(runs: Sequence[Path], out: Path, settings: Settings, tell: Tell = si
         _audited(source, problems)
     _same_tiers(sources, problems)
     if problems:
-        raise Refused(problems)
+        raise PublishRefused(problems)
     with _draft(out) as draft:
         manifest = _written(draft, sources, settings, problems, tell)
         if problems:
-            raise Refused(problems)
+            raise PublishRefused(problems)
         _sync(draft)
         draft.rename(out)
     return manifest
 
 
-def _check_words(settings: Settings) -> None:
+def _check_words(settings: PublishSettings) -> None:
     """What a person says of a release stands in headings, YAML and links: each of it is one line."""
     for name in ("name", "version", "license", "creator", "url"):
         text: str = getattr(settings, name)
@@ -109,7 +109,7 @@ def _check_words(settings: Settings) -> None:
             raise BadInput("must be 1 to 200 characters without control characters", field=f"--{name}")
 
 
-def _audited(source: Source, problems: Problems) -> None:
+def _audited(source: RunSource, problems: Problems) -> None:
     """Every step of a run's sample and all that was said of it must be in the revision that stands: the sample may have
     grown since it was made, and reviewers may have gone on."""
     if not (source.folder / AUDIT).is_file():
@@ -127,7 +127,7 @@ def _audited(source: Source, problems: Problems) -> None:
         problems.add(source.name(MANIFEST), problem, field="audit")
 
 
-def _same_tiers(sources: Sequence[Source], problems: Problems) -> None:
+def _same_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
     first = tiers_of(sources[0].manifest.pool)
     for source in sources:
         if tiers_of(source.manifest.pool) != first:
@@ -175,7 +175,9 @@ def _sync(draft: Path) -> None:
             os.close(handle)
 
 
-def _written(draft: Path, sources: Sequence[Source], settings: Settings, problems: Problems, tell: Tell) -> Manifest:
+def _written(
+    draft: Path, sources: Sequence[RunSource], settings: PublishSettings, problems: Problems, tell: Tell
+) -> Manifest:
     watch = Watch(
         names_of(source.manifest for source in sources),
         settings.allowed_names,
@@ -191,11 +193,11 @@ def _written(draft: Path, sources: Sequence[Source], settings: Settings, problem
     for unknown in sorted(left.unknown):
         problems.add("--without", "no run has this instance", field=unknown)
     if problems:
-        raise Refused(problems)
+        raise PublishRefused(problems)
     return _described(draft, sources, settings, tiers, counts, left, files, problems)
 
 
-def _own_paths(sources: Sequence[Source]) -> Iterator[str]:
+def _own_paths(sources: Sequence[RunSource]) -> Iterator[str]:
     """Folders of this machine that a careless harness may let slip into what a model sees."""
     yield str(Path(__file__).resolve().parent.parent)
     yield from (str(source.folder.resolve()) for source in sources)
@@ -208,7 +210,7 @@ class _LeftOut:
         self._wanted = wanted
         self._found: dict[str, set[str]] = defaultdict(set)
 
-    def __contains__(self, step: Step) -> bool:
+    def __contains__(self, step: RunRow) -> bool:
         name = f"{step.row.benchmark}/{step.row.instance_id}"
         if name not in self._wanted:
             return False
@@ -234,7 +236,7 @@ class _Bank:
         self._place, self._waiting = draft / ROWS, draft / ".test.part"
         self._files = {TRAIN: self._place.open("wb"), TEST: self._waiting.open("wb")}
 
-    def add(self, step: Step) -> None:
+    def add(self, step: RunRow) -> None:
         self._files[step.row.split].write(released_line(step))
 
     def finish(self) -> None:
@@ -254,8 +256,8 @@ class _Bank:
 
 def _data(
     draft: Path,
-    sources: Sequence[Source],
-    settings: Settings,
+    sources: Sequence[RunSource],
+    settings: PublishSettings,
     checks: RowChecks,
     left: _LeftOut,
     problems: Problems,
@@ -270,7 +272,7 @@ def _data(
         shards = {TRAIN: train, TEST: test}
         for source in sources:
             checks.begin(source.name(ROWS))
-            for step in steps(source, settings.holdout, problems):
+            for step in run_rows(source, settings.holdout, problems):
                 if step in left:
                     continue
                 checks.check(step.row, step.number)
@@ -288,8 +290,8 @@ def _data(
 
 def _described(
     draft: Path,
-    sources: Sequence[Source],
-    settings: Settings,
+    sources: Sequence[RunSource],
+    settings: PublishSettings,
     tiers: Sequence[TierName],
     counts: Counts,
     left: _LeftOut,

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from builder.text import is_id
-from releases.distinct import Distinct
-from releases.layout import ROWS, SPLITS, TEST, TRAIN, Holdout, Row
-from releases.messages import Prefixes
-from releases.problems import Problems
-from releases.splits import split_of
-from releases.texts import Watch
+from stepdown.builder.common.text import is_id
+from stepdown.releases.distinct import Distinct
+from stepdown.releases.layout import ROWS, SPLITS, TEST, TRAIN, Holdout, Row
+from stepdown.releases.messages import Prefixes
+from stepdown.releases.problems import Problems
+from stepdown.releases.splits import split_of
+from stepdown.releases.texts import Watch
 
 MOST_BENCHMARKS = 1000
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.errors import BadInput
-from builder.release import EVIDENCE, ROWS
-from builder.validation import validated
-from releases.layout import LONGEST_LINE, Holdout, Row, RunManifest, parsed, read_document, row_of
-from releases.manifestchecks import run_problems, tiers_of
-from releases.problems import Problems
-from releases.splits import split_of
-from releases.texts import without_paths
+from stepdown.builder.artifacts.names import EVIDENCE, ROWS
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.releases.layout import LONGEST_LINE, Holdout, Row, RunManifest, parsed, read_document, row_of
+from stepdown.releases.manifestchecks import run_problems, tiers_of
+from stepdown.releases.problems import Problems
+from stepdown.releases.splits import split_of
+from stepdown.releases.texts import without_paths
 
 LOWERED = "audit"
 """The basis of a label that a reviewer lowered."""
@@ -27,7 +27,7 @@ _ABSOLUTE = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RunRow:
     """A row as the run has it: its line, and the row that a release makes of it."""
 
     number: int
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RunSource:
     """A finished run."""
 
     folder: Path
@@ -51,7 +51,7 @@ class Source:
         return str(self.files / file)
 
 
-def source_of(run: Path, files: Path, problems: Problems, partial: bool) -> Source:
+def source_of(run: Path, files: Path, problems: Problems, partial: bool) -> RunSource:
     """The run in a folder. Raises BadInput where there is none; what keeps it out of a release is a problem."""
     path = files / "manifest.json"
     if not path.exists():
@@ -66,10 +66,10 @@ def source_of(run: Path, files: Path, problems: Problems, partial: bool) -> Sour
         for benchmark, reasons in manifest.blocked.items():
             problem = f"{sum(reasons.values())} instances are blocked (--partial)"
             problems.add(str(path), problem, field=f"blocked.{benchmark}")
-    return Source(run, files, manifest)
+    return RunSource(run, files, manifest)
 
 
-def steps(source: Source, holdout: Holdout, problems: Problems) -> Iterator[Step]:
+def run_rows(source: RunSource, holdout: Holdout, problems: Problems) -> Iterator[RunRow]:
     """The rows of a run with group and split, each beside its evidence. What is no row is a problem, and "
     "passed over."""
     rows, evidence = source.files / ROWS, source.files / EVIDENCE
@@ -109,7 +109,7 @@ def _step(
     holdout: Holdout,
     tiers: list[str],
     problems: Problems,
-) -> Step | None:
+) -> RunRow | None:
     try:
         data = parsed(line, rows, number)
         if isinstance(data, dict):
@@ -137,7 +137,7 @@ def _step(
     except BadInput as error:
         problems.bad_input(str(rows), error, number)
         return None
-    return Step(number, line, row, lowered=record["basis"] == LOWERED)
+    return RunRow(number, line, row, lowered=record["basis"] == LOWERED)
 
 
 def _group(row: Any, record: dict[str, Any]) -> str:
@@ -182,7 +182,7 @@ def _proved(row: Any, record: dict[str, Any], tiers: list[str]) -> None:
         raise BadInput("the tier below the strong one must have been tried, and not accepted", field="trials")
 
 
-def released_line(step: Step) -> bytes:
+def released_line(step: RunRow) -> bytes:
     """The row's line in a release: the run's own bytes, with group and split."""
     added = json.dumps({"group": step.row.group, "split": step.row.split})
     return step.line.rstrip()[:-1] + b", " + added[1:].encode() + b"\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from releases.layout import TEST, TRAIN, Holdout
+from stepdown.releases.layout import TEST, TRAIN, Holdout
 
 
 def split_of(benchmark: str, group: str, holdout: Holdout) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from builder.keys import key_in
-from builder.pool import WORKLOAD
-from releases.layout import RunManifest
+from stepdown.builder.common.keys import key_in
+from stepdown.builder.config.pool import WORKLOAD
+from stepdown.releases.layout import RunManifest
 
 DEEPEST = 64
 """Levels of nesting in a message or a tool definition; JSON Schemas of real tools have a dozen."""

@@ -10,11 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from builder.errors import BadInput
-from builder.validation import validated
-from releases.documents import card_problems, croissant_problems, document_texts, license_problems, text_problems
-from releases.files import ALWAYS, UNLISTED, found_in, is_name, sha256_of, sums
-from releases.layout import (
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.releases.documents import (
+    card_problems,
+    croissant_problems,
+    document_texts,
+    license_problems,
+    text_problems,
+)
+from stepdown.releases.files import ALWAYS, UNLISTED, found_in, is_name, sha256_of, sums
+from stepdown.releases.layout import (
     CARD,
     CROISSANT,
     LARGEST_DOCUMENT,
@@ -30,11 +36,11 @@ from releases.layout import (
     parsed_json,
     row_of,
 )
-from releases.manifestchecks import count_problems, manifest_problems
-from releases.parquet import SHARD_NAME, difference, records
-from releases.problems import Problems, Tell, silent
-from releases.rowchecks import Counts, RowChecks
-from releases.texts import Watch, names_of
+from stepdown.releases.manifestchecks import count_problems, manifest_problems
+from stepdown.releases.parquet import SHARD_NAME, difference, records
+from stepdown.releases.problems import Problems, Tell, silent
+from stepdown.releases.rowchecks import Counts, RowChecks
+from stepdown.releases.texts import Watch, names_of
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from builder.text import printable
+from stepdown.builder.common.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

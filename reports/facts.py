@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.roles import Role
-from scoring.bank import Bank
-from scoring.steps import ScoredTrajectory
+from stepdown.reports.roles import Role
+from stepdown.scoring.bank import Bank
+from stepdown.scoring.steps import ScoredTrajectory
 
 Tiers = list[int]
 """Rows by index of their label's tier."""
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class TrajectoryCost:
     """What one trajectory costs with prompt caching: always the strong tier, and by its labels."""
 
     trajectory: ScoredTrajectory
@@ -41,14 +41,14 @@ class Savings:
     strong_usd: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     label_usd: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     shares: dict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("d")))
-    longest: list[Saved] = field(default_factory=list)
+    longest: list[TrajectoryCost] = field(default_factory=list)
     """A few, longest first."""
-    case: Saved | None = None
+    case: TrajectoryCost | None = None
     """The longest one whose labels are not all alike."""
 
 
 @dataclass(slots=True)
-class Found:
+class LoweredSteps:
     """Steps locked below the strong tier, and how many of these the tier's first model alone would have found."""
 
     steps: int = 0
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedAnswers:
     """What became of answers that a judge was asked about, by workload."""
 
     answers: int = 0
@@ -80,14 +80,14 @@ class Evidence:
 
     locks: dict[str, Counter[tuple[int, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """Steps by the tier and model that they fell to, by workload."""
-    found: dict[str, Found] = field(default_factory=lambda: defaultdict(Found))
+    found: dict[str, LoweredSteps] = field(default_factory=lambda: defaultdict(LoweredSteps))
     ranks: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     """Labels below the strong tier by the place in the cascade, from 1, of the model that was accepted; by tier."""
     verdicts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Trials by verdict, by workload."""
     audited: int = 0
     """Labels whose basis is an audit, not an execution."""
-    judged: dict[str, Judged] = field(default_factory=lambda: defaultdict(Judged))
+    judged: dict[str, JudgedAnswers] = field(default_factory=lambda: defaultdict(JudgedAnswers))
 
 
 @dataclass(slots=True)

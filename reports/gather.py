@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from builder import runs
-from builder.errors import BadInput
-from builder.ledger import Ledger
-from builder.records import Message, assistant_message
-from builder.release import EVIDENCE, SPEND
-from releases.layout import json_lines, read_document
-from reports.facts import Evidence, Facts, Saved, Savings
-from reports.judged import count_judged
-from reports.roles import Role, role_of
-from scoring.accounting import Prices, Steps
-from scoring.bank import open_bank
-from scoring.rates import Rate, read_rates
-from scoring.steps import ScoredTrajectory, trajectories
-from scoring.tokenizers import Tokenizer
+from stepdown.builder.artifacts.names import EVIDENCE, SPEND
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Message, assistant_message
+from stepdown.builder.run.folder import is_run, open_for_reading
+from stepdown.builder.run.ledger import Ledger
+from stepdown.releases.layout import json_lines, read_document
+from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
+from stepdown.reports.judged import count_judged
+from stepdown.reports.roles import Role, role_of
+from stepdown.scoring.accounting import Prices, Steps
+from stepdown.scoring.bank import open_bank
+from stepdown.scoring.rates import Rate, read_rates
+from stepdown.scoring.steps import ScoredTrajectory, trajectories
+from stepdown.scoring.tokenizers import Tokenizer
 
 LONGEST = 10
 """Trajectories that are shown one by one."""
@@ -32,14 +32,14 @@ BATCH = 256
 
 def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
     """The facts of a run or a release. Raises BadInput: what its files, or a rate card that was named, have wrong."""
-    is_run = runs.is_run(folder)
+    of_a_run = is_run(folder)
     bank = open_bank(folder)
-    facts = Facts(bank, folder.resolve().name, is_run)
+    facts = Facts(bank, folder.resolve().name, of_a_run)
     rates = _rates(facts, card)
     with ExitStack() as stack:
-        ledger = stack.enter_context(runs.looked_at(folder))[0] if is_run else None
+        ledger = stack.enter_context(open_for_reading(folder))[0] if of_a_run else None
         found: Iterator[ScoredTrajectory] = trajectories(bank, tokens)
-        if is_run and (bank.folder / EVIDENCE).is_file():
+        if of_a_run and (bank.folder / EVIDENCE).is_file():
             facts.evidence = Evidence()
             found = _with_evidence(found, bank.folder / EVIDENCE, facts)
         batch: list[tuple[ScoredTrajectory, tuple[Role | None, ...]]] = []
@@ -53,7 +53,7 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
                     batch = []
         if rates is not None:
             _price(facts, batch, rates)
-    if is_run and (folder / SPEND).is_file():
+    if of_a_run and (folder / SPEND).is_file():
         spend = read_document(folder / SPEND)
         facts.spend = spend if isinstance(spend, dict) else None
     return facts
@@ -114,7 +114,7 @@ def _price(
     for one, roles in batch:
         here = slice(place, place + len(one.steps))
         place = here.stop
-        saved = Saved(one, tuple(strong[here]), tuple(label[here]), _read(one), roles)
+        saved = TrajectoryCost(one, tuple(strong[here]), tuple(label[here]), _read(one), roles)
         savings.strong_usd[one.benchmark] += sum(saved.strong_usd)
         savings.label_usd[one.benchmark] += sum(saved.label_usd)
         savings.shares[one.benchmark].append(saved.share)
@@ -129,7 +129,7 @@ def _read(one: ScoredTrajectory) -> tuple[int, ...]:
     )
 
 
-def _keep(savings: Savings, saved: Saved) -> None:
+def _keep(savings: Savings, saved: TrajectoryCost) -> None:
     """Of trajectories of one length the first one met is kept, so that a report is the same at every look."""
     length = len(saved.trajectory.steps)
     if len(savings.longest) < LONGEST or length > len(savings.longest[-1].trajectory.steps):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reports.facts import Judged
+from stepdown.reports.facts import JudgedAnswers
 
 
-def count_judged(judged: Judged, grading: Any, verdict: str) -> None:
+def count_judged(judged: JudgedAnswers, grading: Any, verdict: str) -> None:
     """Count one graded answer. Gradings of other kinds, a test report say, are no judge's and are passed over.
 
     A judge's is `{"judge": {"items", "opinions": [{"verdict", "reasons": [[rule, what was found]], "report"}]}}`; the

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from builder.tables import Table
-from reports.charts import Stacked
-from reports.facts import Facts
-from reports.roles import Role
-from reports.section import Section, counted, percent
+from stepdown.builder.common.tables import Table
+from stepdown.reports.charts import Stacked
+from stepdown.reports.facts import Facts
+from stepdown.reports.roles import Role
+from stepdown.reports.section import Section, counted, percent
 
 
 def _total(rows: Sequence[Sequence[int]], tiers: int) -> list[int]:

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from builder.tables import Table
-from reports.charts import Bars, Lines
-from reports.facts import Facts, Saved
-from reports.section import Section, percent
+from stepdown.builder.common.tables import Table
+from stepdown.reports.charts import Bars, Lines
+from stepdown.reports.facts import Facts, TrajectoryCost
+from stepdown.reports.section import Section, percent
 
 _BINS = 10
 
@@ -66,7 +66,7 @@ def _savings_row(name: str, strong: float, label: float, shares: Sequence[float]
     )
 
 
-def _longest(facts: Facts, longest: Sequence[Saved]) -> Table:
+def _longest(facts: Facts, longest: Sequence[TrajectoryCost]) -> Table:
     return Table(
         "the longest trajectories",
         ("instance", "steps", *facts.tiers, "strong USD", "by label USD", "saved"),

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from builder.tables import Table
-from builder.text import printable
-from reports.charts import svg
-from reports.facts import Facts
-from reports.section import Section, percent
+from stepdown.builder.common.tables import Table
+from stepdown.builder.common.text import printable
+from stepdown.reports.charts import svg
+from stepdown.reports.facts import Facts
+from stepdown.reports.section import Section, percent
 
 HERE = Path(__file__).parent
 MOST_BESIDE = 7

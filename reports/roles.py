@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from builder.records import Message
+from stepdown.builder.records import Message
 
 
 class Role(StrEnum):

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from builder.tables import Table
-from reports.charts import Bars, Stacked
-from reports.facts import Facts, Found, Judged
-from reports.section import Section, counted, percent
+from stepdown.builder.common.tables import Table
+from stepdown.reports.charts import Bars, Stacked
+from stepdown.reports.facts import Facts, JudgedAnswers, LoweredSteps
+from stepdown.reports.section import Section, counted, percent
 
 
 def locks(facts: Facts) -> Section | None:
@@ -65,8 +65,8 @@ def cascade(facts: Facts) -> Section | None:
         return None
     groups = dict(sorted(facts.evidence.found.items()))
     if len(groups) > 1:
-        groups["all"] = Found(
-            *(sum(getattr(found, name) for found in groups.values()) for name in Found.__dataclass_fields__)
+        groups["all"] = LoweredSteps(
+            *(sum(getattr(found, name) for found in groups.values()) for name in LoweredSteps.__dataclass_fields__)
         )
     ranks = facts.evidence.ranks
     places = range(1, 1 + max(rank for counts in ranks.values() for rank in counts))
@@ -162,7 +162,7 @@ def judge(facts: Facts) -> Section | None:
     )
 
 
-def _rules(rows: Sequence[tuple[str, Judged]]) -> Iterator[Table]:
+def _rules(rows: Sequence[tuple[str, JudgedAnswers]]) -> Iterator[Table]:
     rules = sorted({rule for _, judged in rows for rule in judged.rules})
     if rules:
         yield Table(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from builder.tables import Table
-from reports.charts import Chart
+from stepdown.builder.common.tables import Table
+from stepdown.reports.charts import Chart
 
 
 @dataclass(frozen=True, slots=True)

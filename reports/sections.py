@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reports import labels, money, search
-from reports.facts import Facts
-from reports.section import Section
+from stepdown.reports import labels, money, search
+from stepdown.reports.facts import Facts
+from stepdown.reports.section import Section
 
 MAKERS = (
     labels.labels,

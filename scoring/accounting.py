@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scoring.rates import Rate
-from scoring.steps import ScoredTrajectory
+from stepdown.scoring.rates import Rate
+from stepdown.scoring.steps import ScoredTrajectory
 
 if TYPE_CHECKING:
     from numpy import float64, int64

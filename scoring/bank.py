@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.revisions import current_files
-from builder.errors import BadInput
-from builder.runs import is_run
-from builder.validation import validated
-from releases.layout import MANIFEST, ROWS, TierName, read_document
+from stepdown.audit.revisions import current_files
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.folder import is_run
+from stepdown.releases.layout import MANIFEST, ROWS, TierName, read_document
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scoring.tally import COLUMNS, COMBINED, METRICS, metrics
+from stepdown.scoring.tally import COLUMNS, COMBINED, METRICS, metrics
 
 if TYPE_CHECKING:
     from numpy import float64, int64

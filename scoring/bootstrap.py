@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from builder.records import digest
-from scoring.tally import metrics
+from stepdown.builder.records import digest
+from stepdown.scoring.tally import metrics
 
 if TYPE_CHECKING:
     from numpy import float64, uint64

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
-from scoring.steps import ScoredTrajectory
-from scoring.tally import Batch, Outcomes
+from stepdown.scoring.steps import ScoredTrajectory
+from stepdown.scoring.tally import Batch, Outcomes
 
 if TYPE_CHECKING:
     from numpy import int64

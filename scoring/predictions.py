@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.errors import BadInput
-from builder.text import printable
-from releases.layout import TierName
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+from stepdown.releases.layout import TierName
 
 if TYPE_CHECKING:
     from numpy import int64

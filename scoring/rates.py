@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from builder.errors import BadInput
-from builder.text import printable
-from builder.validation import Strict, read_yaml, validated
+from stepdown.builder.common.text import printable
+from stepdown.builder.config.validation import Strict, read_yaml, validated
+from stepdown.builder.errors import BadInput
 
 PAPER = Path(__file__).with_name("paper_rates.yaml")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.baselines import BestFixed
+from stepdown.scoring.baselines import BestFixed
 
 PATTERNS = ("exact", "one up", "further up", "jump to top", "below", "none")
 """What became of a row whose label is below the strong tier. A jump to the strong tier is one also from just below."""
@@ -21,7 +21,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScorePart:
     """The score of one workload, or of all."""
 
     name: str
@@ -75,8 +75,8 @@ class Score:
     """Rows without a prediction."""
     broken: int
     """Rows whose prediction names no tier."""
-    overall: Part
-    workloads: tuple[Part, ...]
+    overall: ScorePart
+    workloads: tuple[ScorePart, ...]
     baselines: Mapping[str, Mapping[str, float | None]]
     """METRICS of what needs no router, in percent, over all rows scored."""
     best_fixed: tuple[BestFixed, ...]

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.errors import BadInput
-from scoring.accounting import Prices, Steps
-from scoring.bank import Bank
-from scoring.baselines import FOLDS, BestFixed, Sums, best_fixed
-from scoring.bootstrap import bounds, whole_groups
-from scoring.outcomes import write_outcomes
-from scoring.predictions import BROKEN, MISSING, Predictions
-from scoring.rates import Rate
-from scoring.result import Metric, Part, Score
-from scoring.steps import ScoredTrajectory, trajectories
-from scoring.tally import COLUMNS, METRICS, Batch, Outcomes, metrics, outcomes, random_sums, sums
-from scoring.tokenizers import Tokenizer
+from stepdown.builder.errors import BadInput
+from stepdown.scoring.accounting import Prices, Steps
+from stepdown.scoring.bank import Bank
+from stepdown.scoring.baselines import FOLDS, BestFixed, Sums, best_fixed
+from stepdown.scoring.bootstrap import bounds, whole_groups
+from stepdown.scoring.outcomes import write_outcomes
+from stepdown.scoring.predictions import BROKEN, MISSING, Predictions
+from stepdown.scoring.rates import Rate
+from stepdown.scoring.result import Metric, Score, ScorePart
+from stepdown.scoring.steps import ScoredTrajectory, trajectories
+from stepdown.scoring.tally import COLUMNS, METRICS, Batch, Outcomes, metrics, outcomes, random_sums, sums
+from stepdown.scoring.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     from numpy import float64, int64, uint64
@@ -36,7 +36,7 @@ TRAIN, TEST = "train", "test"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ScoreSettings:
     """What a score depends on beside rows and predictions."""
 
     rates: Sequence[Rate]
@@ -53,7 +53,7 @@ class Settings:
 class _Tally:
     """What is kept of trajectories that are gone: their sums, a few numbers each."""
 
-    def __init__(self, bank: Bank, settings: Settings) -> None:
+    def __init__(self, bank: Bank, settings: ScoreSettings) -> None:
         import numpy as np
 
         self._settings, self._names = settings, [tier.name for tier in bank.tiers]
@@ -148,7 +148,7 @@ class _Tally:
         edges = bounds(units, self._settings.resamples, self._settings.seed) if self._settings.resamples else None
         failed = table[:, COLUMNS.index("trajectory_rows")] == 0
         parts = tuple(
-            Part(
+            ScorePart(
                 name,
                 int(table[here, 0].sum()),
                 int(here.sum()),
@@ -159,7 +159,7 @@ class _Tally:
             )
             for place, ((name, index), here) in enumerate(zip(self.workloads.items(), mine.values(), strict=True))
         )
-        whole = Part(
+        whole = ScorePart(
             "all",
             int(table[:, 0].sum()),
             len(table),
@@ -221,7 +221,7 @@ def _metrics(values: NDArray[float64], edges: NDArray[float64] | None) -> dict[s
     }
 
 
-def score(bank: Bank, predictions: Predictions, settings: Settings, outcomes_file: Path | None = None) -> Score:
+def score(bank: Bank, predictions: Predictions, settings: ScoreSettings, outcomes_file: Path | None = None) -> Score:
     """Score predictions against a bank's labels; per-row outcomes go to a JSONL file where one is named.
 
     Raises BadInput: what `trajectories` raises, a prediction for no row, nothing to score.

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from builder.errors import BadInput
-from builder.records import Message, Tool, exact_json
-from builder.tokens import USUAL_ANSWER
-from releases.layout import json_lines
-from scoring.bank import Bank
-from scoring.tokenizers import Tokenizer
+from stepdown.builder.common.tokens import USUAL_ANSWER
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Message, Tool, exact_json
+from stepdown.releases.layout import json_lines
+from stepdown.scoring.bank import Bank
+from stepdown.scoring.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scoring.accounting import Prices, Steps
+from stepdown.scoring.accounting import Prices, Steps
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int64

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from builder.errors import BadInput
-from builder.extras import require
-from builder.text import printable
-from builder.tokens import approximate
+from stepdown.builder.common.extras import require
+from stepdown.builder.common.text import printable
+from stepdown.builder.common.tokens import approximate
+from stepdown.builder.errors import BadInput
 
 Tokenizer = Callable[[str], int]
 """Tokens of a text."""

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from builder.cli import main
+from stepdown.builder.cli.main import main
 from tests import workshop
 from tests.provider import Provider
 
@@ -130,7 +130,7 @@ def stepdown(*arguments: str) -> Result:
 def started(*arguments: str) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "builder.cli", *arguments],
+        [sys.executable, "-m", "stepdown", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

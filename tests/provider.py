@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from builder.records import digest
+from stepdown.builder.records import digest
 
 Request = dict[str, Any]
 """The body of a chat completion request."""

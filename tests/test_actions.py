@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.actions import ADAPTER_VERSION, Raw, parsed, rendered
-from builder.actions.bounded import bounded
-from builder.actions.forms import DEEPEST_ARGUMENTS, Unparsable, read_json
-from builder.actions.json_schema import reply_name, response_schema
-from builder.actions.listing import listing
-from builder.actions.tools import provider_names
-from builder.pool import Model
-from builder.records import Prefix, Response, ToolCall, digest
+from stepdown.builder.actions import ADAPTER_VERSION, Raw, parsed, rendered
+from stepdown.builder.actions.bounded import bounded
+from stepdown.builder.actions.forms import DEEPEST_ARGUMENTS, Unparsable, read_json
+from stepdown.builder.actions.json_schema import reply_name, response_schema
+from stepdown.builder.actions.listing import listing
+from stepdown.builder.actions.tools import provider_names
+from stepdown.builder.config.pool import Model
+from stepdown.builder.records import Prefix, Response, ToolCall, digest
 
 TAKEN_BY_PROVIDERS = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=80).filter(str.strip)

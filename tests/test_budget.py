@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from builder.budget import FILE_NAME, Purse, Spent
-from builder.config import Budget
-from builder.errors import BudgetReached, Interrupted
-from builder.pool import Model, Price
-from builder.records import Usage
+from stepdown.builder.config.operation import Budget
+from stepdown.builder.config.pool import Model, Price
+from stepdown.builder.errors import BudgetReached, Interrupted
+from stepdown.builder.records import Usage
+from stepdown.builder.run.budget import FILE_NAME, BudgetGuard, Spent
 from tests import workshop
 from tests.conftest import Result, Shop, started, stepdown
 from tests.provider import Answer, Provider, spawned
@@ -180,7 +180,7 @@ def test_a_lost_total_is_taken_from_the_ledger(shop: Shop, provider: Start) -> N
 
 def test_a_call_that_might_be_one_too_many_waits_for_those_in_hand() -> None:
     """One call is in hand, one is left: where the first ends unpaid, the second may begin."""
-    purse, begun = Purse(Budget(calls=1)), threading.Event()
+    purse, begun = BudgetGuard(Budget(calls=1)), threading.Event()
 
     def second() -> None:
         with purse.call(MODEL) as pay:
@@ -199,7 +199,7 @@ def test_a_call_that_might_be_one_too_many_waits_for_those_in_hand() -> None:
 
 def test_a_call_that_waits_for_the_budget_ends_with_the_run() -> None:
     stop = threading.Event()
-    purse = Purse(Budget(calls=1), stop=stop)
+    purse = BudgetGuard(Budget(calls=1), stop=stop)
     with purse.call(MODEL):
         threading.Timer(0.05, stop.set).start()
         with pytest.raises(Interrupted) as raised, purse.call(MODEL):
@@ -208,7 +208,7 @@ def test_a_call_that_waits_for_the_budget_ends_with_the_run() -> None:
 
 
 def test_many_threads_never_begin_a_call_too_many(tmp_path: Path) -> None:
-    purse, limit = Purse(Budget(calls=300), folder=tmp_path), 300
+    purse, limit = BudgetGuard(Budget(calls=300), folder=tmp_path), 300
     made: list[int] = []
 
     def work() -> None:

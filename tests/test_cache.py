@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.cache import Cache, DiskStore, Question
-from builder.errors import BadInput
-from builder.pool import Model
-from builder.records import Prefix, Response, Sample, ToolCall
+from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.config.pool import Model
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Prefix, Response, Sample, ToolCall
 
 PARTS: dict[str, list[Any]] = {
     "workload": ["bfcl", "qmsum"],

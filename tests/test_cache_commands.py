@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from builder import runs
-from builder.inventory import Inventory
-from builder.ledger import Ledger
+from stepdown.builder.cache.inventory import Inventory
+from stepdown.builder.run.folder import open_for_work
+from stepdown.builder.run.ledger import Ledger
 from tests.conftest import Shop, started, stepdown
 from tests.provider import FAULTS, Answer, Provider, Request, spawned
 from tests.test_bad_input import refused
@@ -141,7 +141,7 @@ def test_an_unfinished_run_keeps_what_it_paid_for_and_has_not_recorded(shop: Sho
 def test_a_run_that_is_being_worked_on_is_refused(shop: Shop, provider: Start) -> None:
     one = provider(SKILLS)
     first, second = two_runs(shop, one.url)
-    with runs.opened(first.run):
+    with open_for_work(first.run):
         refused(stepdown("cache", "prune", str(second.run), str(first.run), "--yes"), str(first.run), "another process")
     assert entries(shop.folder / "cache") == one.count()
 

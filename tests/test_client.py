@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from builder.client import Client, Completion
-from builder.config import Operation
-from builder.errors import Interrupted, RunStopped, Technical
-from builder.pool import Model
-from builder.records import Prefix, Sample, Stop, ToolCall, Usage
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.pool import Model
+from stepdown.builder.errors import Interrupted, RunStopped, Technical
+from stepdown.builder.models import Client, Completion
+from stepdown.builder.records import Prefix, Sample, Stop, ToolCall, Usage
 from tests.provider import FAULTS, Ability, Answer, Failing, Fault, Provider, error, logged, spawned
 
 ADD = {
@@ -33,10 +33,10 @@ TOOLS = Prefix.start([{"role": "user", "content": "hi"}], [ADD])
 KEY = "sk-not-a-real-key-000"  # fits no provider's shape by length
 
 
-def operation(url: str, **changes: Any) -> Operation:
+def operation(url: str, **changes: Any) -> OperationConfig:
     endpoint = {"api_base": url, "timeout": 5, **changes.pop("endpoint", {})}
     retries = {"attempts": 3, "first_wait": 0, "longest_wait": 0.2, **changes.pop("retries", {})}
-    return Operation.model_validate({"endpoints": {"default": endpoint}, "retries": retries, **changes})
+    return OperationConfig.model_validate({"endpoints": {"default": endpoint}, "retries": retries, **changes})
 
 
 def always(given: Answer | Fault) -> Ability:
@@ -673,7 +673,8 @@ def test_close_waits_for_what_is_under_way() -> None:
 
 
 def test_importing_the_builder_does_not_import_the_provider_library() -> None:
-    code = "import sys, builder.client, builder.local, builder.pool; print({'litellm', 'xllamacpp'} & set(sys.modules))"
+    modules = ", ".join(f"stepdown.builder.{name}" for name in ("models.client", "models.local", "config.pool"))
+    code = f"import sys, {modules}; print({{'litellm', 'xllamacpp'}} & set(sys.modules))"
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert out.stdout.strip() == "set()"

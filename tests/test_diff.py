@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audit.carry import Audited, carries_over
+from stepdown.audit.carry import Audited, carries_over
 from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Provider
 from tests.test_bad_input import refused

@@ -11,10 +11,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builder.estimate import Bill, Plan, Shape, StepSize, best, expected, label_shares, worst
-from builder.pool import Price
-from builder.records import Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
-from builder.search import Rules, search
+from stepdown.builder.config.pool import Price
+from stepdown.builder.engine.search import SearchRules, search
+from stepdown.builder.estimate.arithmetic import (
+    ModelAmounts,
+    SearchCosts,
+    Shape,
+    StepSize,
+    best,
+    expected,
+    label_shares,
+    worst,
+)
+from stepdown.builder.records import Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
 from tests import workshop
 from tests.conftest import Result, Shop, stepdown
 from tests.provider import Answer, Provider
@@ -27,7 +36,7 @@ NOWHERE = "http://127.0.0.1:9/v1"
 # The arithmetic, against the search
 
 plans = st.builds(
-    lambda cascades, passes, more, early: Plan(
+    lambda cascades, passes, more, early: SearchCosts(
         [[f"{tier}-{n}" for n in range(size)] for tier, size in enumerate(cascades)], passes, passes + more, early
     ),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
@@ -41,7 +50,7 @@ def shape(steps: int) -> Shape:
     return tuple(StepSize(100 * number, 10) for number in range(1, steps + 1))
 
 
-def taken(steps: int, plan: Plan, passes: Callable[[Trial], bool]) -> int:
+def taken(steps: int, plan: SearchCosts, passes: Callable[[Trial], bool]) -> int:
     """The calls that the search takes where nothing makes a trajectory shorter and no answer is shared."""
     one = Prefix.start([{"role": "user", "content": "x"}])
     current: Trajectory = tuple(Step(one, Response("x"), "strong") for _ in range(steps))
@@ -53,20 +62,20 @@ def taken(steps: int, plan: Plan, passes: Callable[[Trial], bool]) -> int:
         calls += 1 if plan.early and not accepted else 1 + len(before) - trial.step
         return Outcome(Verdict.PASS, tuple(before)) if accepted else Outcome(Verdict.FAIL)
 
-    search(current, "strong", Rules(plan.cascades, passes=plan.passes, of=plan.of), lambda step: None, run)
+    search(current, "strong", SearchRules(plan.cascades, passes=plan.passes, of=plan.of), lambda step: None, run)
     return calls
 
 
 @given(plans, st.integers(1, 8), st.integers())
-def test_what_the_search_takes_lies_between_best_and_worst(plan: Plan, steps: int, seed: int) -> None:
+def test_what_the_search_takes_lies_between_best_and_worst(plan: SearchCosts, steps: int, seed: int) -> None:
     draw = random.Random(seed)
     real = taken(steps, plan, lambda trial: draw.random() < 0.4)
     assert best(shape(steps), "strong", plan).calls <= real <= worst(shape(steps), "strong", plan).calls
 
 
 @given(plans, st.integers(1, 8))
-def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(plan: Plan, steps: int) -> None:
-    late = Plan(plan.cascades, plan.passes, plan.of, early=False)
+def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(plan: SearchCosts, steps: int) -> None:
+    late = SearchCosts(plan.cascades, plan.passes, plan.of, early=False)
     assume(sum(map(len, late.cascades)) * late.failing >= late.passes)
     assert taken(steps, late, lambda trial: True) == best(shape(steps), "strong", late).calls
     # A candidate that has failed at its last sample only has taken all of them.
@@ -75,7 +84,7 @@ def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(plan:
 
 
 @given(plans, st.integers(1, 8), st.integers(0, 3))
-def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(plan: Plan, steps: int, tier: int) -> None:
+def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(plan: SearchCosts, steps: int, tier: int) -> None:
     tier = min(tier, len(plan.cascades))
     shares = [float(number == tier) for number in range(len(plan.cascades) + 1)]
     real = taken(steps, plan, lambda trial: trial.tier >= tier)
@@ -83,7 +92,7 @@ def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(plan: Plan
 
 
 @given(plans, st.integers(1, 8), st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
-def test_the_expected_lies_between_the_best_and_the_worst(plan: Plan, steps: int, weights: list[float]) -> None:
+def test_the_expected_lies_between_the_best_and_the_worst(plan: SearchCosts, steps: int, weights: list[float]) -> None:
     used = weights[: len(plan.cascades) + 1]
     shares = [weight / sum(used) for weight in used]
     mean = expected(shape(steps), "strong", plan, shares).calls
@@ -98,14 +107,14 @@ def test_the_planted_corpus_is_expected_to_cost_what_the_protocol_takes_for_it(
     steps: int, early: bool, per_label: float
 ) -> None:
     """The figures of a corpus of several thousand steps, whose tiers were drawn with these shares."""
-    plan = Plan([["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]], early=early)
+    plan = SearchCosts([["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]], early=early)
     mean = expected(shape(steps), "strong", plan, [0.71, 0.06, 0.05, 0.18]).calls / steps
     assert mean == pytest.approx(per_label, rel=0.03)
 
 
 def test_tokens_and_money_are_those_of_the_calls() -> None:
     """Two steps, one candidate that passes: it answers both prefixes, the strong model the second one again."""
-    bill: Bill = best(shape(2), "strong", Plan([["cheap"]]))
+    bill: ModelAmounts = best(shape(2), "strong", SearchCosts([["cheap"]]))
     cheap, strong = bill.amounts["cheap"], bill.amounts["strong"]
     assert (cheap.calls, cheap.prompt, cheap.output) == (2, 300, 20)
     assert (strong.calls, strong.prompt, strong.output) == (1, 200, 10)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from builder.errors import BadInput
-from builder.extras import require
+from stepdown.builder.common.extras import require
+from stepdown.builder.errors import BadInput
 from tests import workshop
 from tests.audit.reviewing import review, tight
 from tests.conftest import ROOT, Shop, stepdown
@@ -18,7 +18,7 @@ from tests.provider import Provider
 
 def test_the_command_starts_without_them() -> None:
     names = "numpy matplotlib jinja2 tiktoken pyarrow"
-    code = f"import sys, builder.cli; print(sorted({{*{names.split()}}} & {{*sys.modules}}))"
+    code = f"import sys, stepdown.builder.cli.main; print(sorted({{*{names.split()}}} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

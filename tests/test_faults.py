@@ -92,7 +92,7 @@ def test_a_full_disk_ends_in_one_line_and_a_resume_goes_on(shop: Shop, provider:
     one = provider()
     path = shop.write(config(one.url, NEEDS))
     process = subprocess.run(
-        [sys.executable, "-m", "builder.cli", "build", str(path), "--run", str(shop.run)],
+        [sys.executable, "-m", "stepdown", "build", str(path), "--run", str(shop.run)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builder.errors import BadInput
-from builder.ledger import Ledger, Purpose, State
-from builder.records import (
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import (
     Call,
     Instance,
     Lock,
@@ -28,6 +27,7 @@ from builder.records import (
     Usage,
     Verdict,
 )
+from stepdown.builder.run.ledger import InstanceState, Ledger, Purpose
 
 TOOL = {
     "type": "function",
@@ -125,10 +125,10 @@ def test_what_is_unknown_is_tried_again_and_what_was_passed_over_is_not(ledger: 
         ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.TECHNICAL), Receipt(), accepted=False)
     ledger.record(1, Purpose.SEARCH, Trial(2, 0, "n", 3), Outcome(Verdict.FAIL), Receipt(), accepted=False)
     ledger.block(1, "HTTP 500")
-    assert ledger.counts() == {State.BLOCKED: 1, State.DROPPED: 1}
+    assert ledger.counts() == {InstanceState.BLOCKED: 1, InstanceState.DROPPED: 1}
     ledger.reopen()
     assert [trial.superseded for trial in ledger.trials(1)] == [False, True, True, False]
-    assert ledger.instance("bfcl", "a").state is State.OPEN
+    assert ledger.instance("bfcl", "a").state is InstanceState.OPEN
 
 
 def test_states_and_locks_read_back(ledger: Ledger, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_states_and_locks_read_back(ledger: Ledger, tmp_path: Path) -> None:
     ledger.close()
     again = Ledger(tmp_path, read_only=True)
     assert [(r.instance_id, r.state, r.locks, r.reason) for r in again.instances()] == [
-        ("a", State.DONE, (Lock(0, "m"),), ""),
-        ("b", State.DROPPED, (), "no passages"),
+        ("a", InstanceState.DONE, (Lock(0, "m"),), ""),
+        ("b", InstanceState.DROPPED, (), "no passages"),
     ]
     with pytest.raises(KeyError):
         again.instance("bfcl", "c")

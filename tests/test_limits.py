@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.client import Client
-from builder.client.provider import library
-from builder.client.rates import WINDOW, Admitted, Rates
-from builder.config import Operation
-from builder.errors import Interrupted
-from builder.pool import Model
-from builder.records import Prefix
-from builder.tokens import of_request
+from stepdown.builder.common.tokens import of_request
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.pool import Model
+from stepdown.builder.errors import Interrupted
+from stepdown.builder.models import Client
+from stepdown.builder.models.provider import library
+from stepdown.builder.models.rates import WINDOW, Admitted, RateLimits
+from stepdown.builder.records import Prefix
 from tests import workshop
 from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Answer, Failing, Provider, Request
@@ -51,8 +51,8 @@ def most_in_a_minute(admitted: Sequence[Admitted], measure: Callable[[Admitted],
     return max(sum(measure(b) for b in admitted if a.at <= b.at < a.at + WINDOW) for a in admitted)
 
 
-def operation(url: str, **endpoint: Any) -> Operation:
-    return Operation.model_validate(
+def operation(url: str, **endpoint: Any) -> OperationConfig:
+    return OperationConfig.model_validate(
         {
             "endpoints": {"default": {"api_base": url, "timeout": 5, **endpoint}},
             "retries": {"attempts": 3, "first_wait": 0, "longest_wait": 0},
@@ -64,7 +64,7 @@ def operation(url: str, **endpoint: Any) -> Operation:
 @given(st.integers(1, 5), st.lists(st.floats(0, 40), min_size=1, max_size=30))
 def test_no_minute_has_more_requests_than_allowed(limit: int, gaps: list[float]) -> None:
     clock = Clock()
-    rates, admitted = Rates(requests=limit, clock=clock.now), []
+    rates, admitted = RateLimits(requests=limit, clock=clock.now), []
     for gap in gaps:
         clock.pause(gap)
         admitted.append(rates.admit(0, clock.pause))
@@ -77,7 +77,7 @@ def test_no_minute_has_more_tokens_than_allowed_where_enough_was_set_aside(
     requests: list[tuple[float, int, int]],
 ) -> None:
     clock = Clock()
-    rates, admitted = Rates(tokens=100, clock=clock.now), []
+    rates, admitted = RateLimits(tokens=100, clock=clock.now), []
     for gap, expected, taken in requests:
         clock.pause(gap)
         admitted.append(rates.admit(expected, clock.pause))
@@ -87,14 +87,14 @@ def test_no_minute_has_more_tokens_than_allowed_where_enough_was_set_aside(
 
 def test_no_request_waits_longer_than_it_must() -> None:
     clock = Clock()
-    rates = Rates(requests=2, clock=clock.now)
+    rates = RateLimits(requests=2, clock=clock.now)
     at = [rates.admit(0, clock.pause).at for _ in range(6)]
     assert at == pytest.approx([0, 0, 60, 60, 120, 120])
 
 
 def test_tokens_that_were_set_aside_and_not_taken_are_free_again() -> None:
     clock = Clock()
-    rates = Rates(tokens=100, clock=clock.now)
+    rates = RateLimits(tokens=100, clock=clock.now)
     rates.settle(rates.admit(90, clock.pause), 10)
     assert rates.admit(90, clock.pause).at == 0
     assert rates.admit(1, clock.pause).at == pytest.approx(60)
@@ -102,20 +102,20 @@ def test_tokens_that_were_set_aside_and_not_taken_are_free_again() -> None:
 
 def test_tokens_that_were_taken_beyond_what_was_set_aside_are_waited_for() -> None:
     clock = Clock()
-    rates = Rates(tokens=100, clock=clock.now)
+    rates = RateLimits(tokens=100, clock=clock.now)
     rates.settle(rates.admit(10, clock.pause), 150)
     assert rates.admit(10, clock.pause).at == pytest.approx(60)
 
 
 def test_a_request_larger_than_a_minute_is_begun_alone() -> None:
     clock = Clock()
-    rates = Rates(tokens=100, clock=clock.now)
+    rates = RateLimits(tokens=100, clock=clock.now)
     assert [rates.admit(tokens, clock.pause).at for tokens in (50, 500, 50)] == pytest.approx([0, 60, 120])
 
 
 def test_threads_share_a_model_s_limits() -> None:
     clock = Clock()
-    rates, admitted, adding = Rates(requests=10, tokens=100, clock=clock.now), [], threading.Lock()
+    rates, admitted, adding = RateLimits(requests=10, tokens=100, clock=clock.now), [], threading.Lock()
 
     def work() -> None:
         for tokens in (5, 20, 11, 0, 30):

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from builder import local
-from builder.client import Client
-from builder.config import Operation
-from builder.errors import BadInput
-from builder.pool import Model, Pool, Weights
-from builder.records import Prefix, Stop
-from builder.validation import read_yaml, validated
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.pool import Model, Pool, Weights
+from stepdown.builder.config.validation import read_yaml, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.models import Client, local
+from stepdown.builder.records import Prefix, Stop
 
 POOL = Path(__file__).parent.parent / "configs" / "pools" / "quickstart.yaml"
 WEATHER = {
@@ -123,7 +122,7 @@ def pool() -> Pool:
 
 @pytest.fixture(scope="module")
 def client(pool: Pool) -> Iterator[Client]:
-    with Client(pool.by_name.values(), Operation()) as client:
+    with Client(pool.by_name.values(), OperationConfig()) as client:
         yield client
 
 
@@ -154,7 +153,7 @@ def test_one_prompt_has_one_text(pool: Pool, client: Client) -> None:
 
     first = text(client)
     assert first
-    with Client([small, other], Operation()) as fresh:
+    with Client([small, other], OperationConfig()) as fresh:
         assert text(fresh) == first
         with multiprocessing.pool.ThreadPool(3) as threads:
             beside = threads.apply_async(fresh.complete, (other, ASKED))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builder.records import Instance, Verdict
+from stepdown.builder.records import Instance, Verdict
 from tests import workshop
 from tests.conftest import Shop
 from tests.provider import Provider

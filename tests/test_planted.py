@@ -24,19 +24,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builder import release, runs
-from builder.build import Build, Progress
-from builder.config import load
-from builder.errors import BadInput, Interrupted, RunStopped
-from builder.pool import Model
-from builder.records import Prefix, Response, Sample
-from harnesses.planted import Planted
-from harnesses.planted.setup import planted_config, planted_seeds
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
+from stepdown.builder.artifacts.writing import write_artifacts
+from stepdown.builder.config.loading import load_config
+from stepdown.builder.config.pool import Model
+from stepdown.builder.engine.build import Build
+from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.errors import BadInput, Interrupted, RunStopped
+from stepdown.builder.records import Prefix, Response, Sample
+from stepdown.builder.run.folder import open_for_work
+from stepdown.harnesses.planted import Planted
+from stepdown.harnesses.planted.setup import planted_config, planted_seeds
 from tests.planted_oracle import STRONG, Answer, Tried, World, search
 
 ROOT = Path(__file__).parent.parent
 NAMES = ["low", "mid", "mid_high", "high"]
-FILES = (release.ROWS, release.EVIDENCE, release.QUEUE, release.MANIFEST)
+FILES = (ROWS, EVIDENCE, QUEUE, MANIFEST)
 
 cheap = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 tiers = st.lists(st.integers(0, 3), min_size=1, max_size=5)
@@ -44,7 +47,7 @@ plans = st.lists(tiers, min_size=1, max_size=3)
 hints = st.dictionaries(st.tuples(st.integers(1, 3), st.integers(1, 5)), st.integers(0, 3), max_size=8)
 
 
-class Disturbed(Progress):
+class Disturbed(BuildProgress):
     """Ends a build at its n-th call: as a person does, or as a crash between a response and its trial's record."""
 
     def __init__(self, at: int, crash: bool, stop: threading.Event) -> None:
@@ -102,7 +105,7 @@ class Bench:
     def build(self, config: Path, at: int = 0, crash: bool = False) -> bool:
         """Build or go on; whether it came to its end. `at`: the call to be disturbed at."""
         stop = threading.Event()
-        with runs.opened(self.run, load(config)) as run:
+        with open_for_work(self.run, load_config(config)) as run:
             work = Build(run, stop)
             if at:
                 work.progress = Disturbed(at, crash, stop)
@@ -113,7 +116,7 @@ class Bench:
                 return False
             finally:
                 self.calls += work.progress.calls
-            release.write(run, work.multi_step)
+            write_artifacts(run, work.multi_step)
         return True
 
     def read(self, name: str) -> list[dict[str, Any]]:
@@ -122,7 +125,7 @@ class Bench:
     def found(self) -> dict[int, Answer]:
         """What the run came to, by instance, as the oracle puts it."""
         answers: dict[int, Answer] = {}
-        for row in self.read(release.EVIDENCE):
+        for row in self.read(EVIDENCE):
             _, instance, step = row["id"].split("/")
             answer = answers.setdefault(int(instance), Answer([], []))
             answer.models.append(row["lock"]["model"])
@@ -133,7 +136,7 @@ class Bench:
 
     def labels(self) -> list[list[int]]:
         found: dict[str, list[int]] = {}
-        for row in self.read(release.ROWS):
+        for row in self.read(ROWS):
             found.setdefault(row["instance_id"], []).append(row["target_tier_id"])
         return list(found.values())
 
@@ -247,7 +250,7 @@ def test_no_interruption_changes_a_byte_or_pays_a_call_twice(
         assert undisturbed.build(undisturbed.write(plan, hints=hints))
         assert run.files() == undisturbed.files()
         assert run.calls == undisturbed.calls
-        assert json.loads((run.run / release.SPEND).read_text())["calls"] == run.calls
+        assert json.loads((run.run / SPEND).read_text())["calls"] == run.calls
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -259,7 +262,7 @@ def test_kill_9_changes_no_byte(tmp_path: Path, seed: int) -> None:
     assert undisturbed.build(undisturbed.write(plan, options))
     config = killed.write(plan, options, workers=2)
     for moment in sorted(draw.sample(range(1, undisturbed.calls * 3 // 4), 3)):
-        command = [sys.executable, "-m", "builder.cli", "build", str(config), "--run", str(killed.run)]
+        command = [sys.executable, "-m", "stepdown", "build", str(config), "--run", str(killed.run)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and calls_recorded(killed.run) < moment:
             time.sleep(0.002)
@@ -267,7 +270,7 @@ def test_kill_9_changes_no_byte(tmp_path: Path, seed: int) -> None:
         process.wait()
     assert killed.build(config)
     assert killed.files() == undisturbed.files()
-    assert json.loads((killed.run / release.SPEND).read_text())["calls"] == undisturbed.calls
+    assert json.loads((killed.run / SPEND).read_text())["calls"] == undisturbed.calls
 
 
 def calls_recorded(run: Path) -> int:
@@ -393,7 +396,7 @@ def assert_no_answer_is_stale(run: Bench) -> None:
     """Every assistant's message is a step of the seed, or what its model says to the very messages before it."""
     harness = Planted()
     (instance,) = harness.instances({"tiers": [[0]]})
-    for row in run.read(release.ROWS):
+    for row in run.read(ROWS):
         messages = row["messages"]
         for place, message in enumerate(messages):
             if message["role"] != "assistant":
@@ -421,7 +424,7 @@ def test_a_stale_answer_is_never_served_after_an_upstream_lock_changed(
             assert_no_answer_is_stale(run)
         # What was paid for once is not paid again, and serves alike.
         assert third.calls == 0
-        assert third.read(release.ROWS) == first.read(release.ROWS)
+        assert third.read(ROWS) == first.read(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -473,10 +476,10 @@ def test_a_finished_run_writes_its_files_anew_only_where_they_are_not_what_they_
     run = Bench(tmp_path)
     config = run.write([[0, 3], [1, 0]])
     assert run.build(config)
-    whole, stamp = run.files(), (run.run / release.ROWS).stat().st_ino
+    whole, stamp = run.files(), (run.run / ROWS).stat().st_ino
     assert run.build(config)
-    assert (run.run / release.ROWS).stat().st_ino == stamp
-    for name in (*FILES, release.SPEND):
+    assert (run.run / ROWS).stat().st_ino == stamp
+    for name in (*FILES, SPEND):
         kept = (run.run / name).read_bytes()
         for damage in (b"", kept[:-2], kept.replace(b"0", b"1", 1)):
             (run.run / name).write_bytes(damage)
@@ -554,7 +557,7 @@ def test_a_run_without_a_provider_never_imports_the_provider_library(tmp_path: P
     run = Bench(tmp_path)
     config = run.write([[0, 1]])
     script = (
-        "import sys; from builder.cli import main\n"
+        "import sys; from stepdown.builder.cli.main import main\n"
         f"try: main(['build', {str(config)!r}, '--run', {str(run.run)!r}])\n"
         "except SystemExit as end: print(end.code, 'litellm' in sys.modules)"
     )

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.records import Message, Prefix, Response, Stop, ToolCall, Usage
+from stepdown.builder.records import Message, Prefix, Response, Stop, ToolCall, Usage
 
 texts = st.text(max_size=20)
 messages = st.builds(lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "tool"]), texts)

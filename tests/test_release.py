@@ -9,7 +9,7 @@ from typing import Any
 import datasets
 import pytest
 
-from audit.sampling import is_sampled
+from stepdown.builder.artifacts.sampling import is_sampled
 from tests import workshop
 from tests.conftest import Shop
 from tests.provider import Provider

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.records import Lock, Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
-from builder.search import Blocked, Rules, search
+from stepdown.builder.engine.search import Blocked, SearchRules, search
+from stepdown.builder.records import Lock, Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
 
 PREFIX = Prefix.start([])
-THREE_TIERS = Rules(cascades=[["low-a", "low-b"], ["mid-a", "mid-b"]])
+THREE_TIERS = SearchRules(cascades=[["low-a", "low-b"], ["mid-a", "mid-b"]])
 
 
 def trajectory(length: int, model: str = "strong") -> Trajectory:
@@ -128,7 +128,7 @@ def test_hints_of_the_seed_are_void_once_the_trajectory_has_another_length() -> 
 
 @pytest.mark.parametrize(("same_length", "tier"), [(False, 0), (True, 2)])
 def test_under_the_same_rule_a_shorter_trajectory_is_not_accepted(same_length: bool, tier: int) -> None:
-    rules = Rules(THREE_TIERS.cascades, same_length=same_length)
+    rules = SearchRules(THREE_TIERS.cascades, same_length=same_length)
     trials = Trials(lambda current, trial: Outcome(Verdict.PASS, current[: max(1, trial.step)]))
     assert search(trajectory(2), "strong", rules, no_hint, trials).locks[0].tier == tier
 
@@ -172,14 +172,14 @@ P, F, T = Verdict.PASS, Verdict.FAIL, Verdict.TECHNICAL
 )
 def test_k_of_n_stops_as_soon_as_it_is_certain(verdicts: tuple[Verdict, ...], drawn_samples: int, tier: int) -> None:
     trials = drawn(*verdicts)
-    rules = Rules([["only"]], passes=2, of=3)
+    rules = SearchRules([["only"]], passes=2, of=3)
     assert search(trajectory(1), "strong", rules, no_hint, trials).locks[0].tier == tier
     assert [trial.sample.number for trial in trials.trials] == list(range(drawn_samples))
 
 
 def test_k_of_n_is_unknown_where_technical_samples_leave_it_open() -> None:
     with pytest.raises(Blocked):
-        search(trajectory(1), "strong", Rules([["only"]], passes=2, of=3), no_hint, drawn(T, P, F))
+        search(trajectory(1), "strong", SearchRules([["only"]], passes=2, of=3), no_hint, drawn(T, P, F))
 
 
 @settings(deadline=None)
@@ -191,7 +191,7 @@ def test_k_of_n_is_unknown_where_technical_samples_leave_it_open() -> None:
 def test_on_a_monotone_pool_labels_are_the_true_tiers_whatever_the_hints(
     truth: list[int], hints: list[int | None], cascade: int
 ) -> None:
-    rules = Rules([[f"{tier}-{n}" for n in range(cascade)] for tier in range(3)])
+    rules = SearchRules([[f"{tier}-{n}" for n in range(cascade)] for tier in range(3)])
     trials = Trials(lambda current, trial: trial.tier >= truth[trial.step - 1])
     found = search(trajectory(len(truth)), "strong", rules, lambda i: hints[i - 1], trials)
     assert [lock.tier for lock in found.locks] == truth

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from builder.errors import BadInput, Lost
-from builder.records import Instance, Prefix, Response, Sample, Verdict
+from stepdown.builder.errors import BadInput, Lost
+from stepdown.builder.records import Instance, Prefix, Response, Sample, Verdict
 from tests.provider import Answer, Fault, Request
 
 CLOCK = re.compile(r"clock \d+")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from audit.exchange import argilla, label_studio, lines, tables
-from audit.exchange.records import Format
+from stepdown.audit.exchange import argilla, label_studio, lines, tables
+from stepdown.audit.exchange.records import Format
 
 FORMATS: Mapping[str, Format] = {
     "jsonl": lines.FORMAT,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from audit.exchange.label_studio import read_array, write_array
-from audit.exchange.records import (
+from stepdown.audit.exchange.label_studio import read_array, write_array
+from stepdown.audit.exchange.records import (
     Format,
     Incoming,
     Outgoing,
@@ -19,7 +19,7 @@ from audit.exchange.records import (
     tool_list,
     transcript,
 )
-from audit.verdicts import AuditVerdict
+from stepdown.audit.verdicts import AuditVerdict
 
 SETTINGS = {
     "guidelines": "Would one tier lower still handle this step?",

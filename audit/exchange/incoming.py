@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from audit.cases import Cases
-from audit.exchange.records import Incoming, account_id
-from audit.store import AuditStore, now, plain_notes
-from audit.verdicts import AuditVerdict, Choice, Recorded, audit_verdict, look_alike, reviewer_name
-from builder.errors import BadInput
+from stepdown.audit.cases import Cases
+from stepdown.audit.exchange.records import Incoming, account_id
+from stepdown.audit.store import AuditStore, now, plain_notes
+from stepdown.audit.verdicts import AuditStep, AuditVerdict, Recorded, audit_verdict, look_alike, reviewer_name
+from stepdown.builder.errors import BadInput
 
 SOURCE = "import"
 
@@ -89,7 +89,7 @@ class Inspection:
         self._check_news(answer, said)
         return said
 
-    def _step(self, answer: Incoming) -> Choice:
+    def _step(self, answer: Incoming) -> AuditStep:
         if not isinstance(answer.id, str) or not answer.id:
             raise self._wrong(answer, "id", "must be the id of a sampled step")
         try:
@@ -119,14 +119,14 @@ class Inspection:
             self.strangers.add(clean)
         return clean
 
-    def _check_prefix(self, answer: Incoming, step: Choice) -> None:
+    def _check_prefix(self, answer: Incoming, step: AuditStep) -> None:
         prefix = self._cases.prefix(step.benchmark, step.instance_id, step.step_index)
         if answer.prefix != prefix:
             given = f"{str(answer.prefix)[:12]!r}" if answer.prefix else "none"
             problem = f"a stale prefix: the file's digest is {given}, the step's begins with {prefix[:12]!r}"
             raise self._wrong(answer, "prefix", problem)
 
-    def _check_place(self, answer: Incoming, step: Choice, reviewer: str, verdict: AuditVerdict) -> None:
+    def _check_place(self, answer: Incoming, step: AuditStep, reviewer: str, verdict: AuditVerdict) -> None:
         if reviewer not in self._queues:
             self._queues[reviewer] = {item.step.id for item in self._store.queue(reviewer)}
             self._current[reviewer] = self._store.current(reviewer)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from audit.exchange.records import (
+from stepdown.audit.exchange.records import (
     Format,
     Incoming,
     Outgoing,
@@ -18,8 +18,8 @@ from audit.exchange.records import (
     question,
     tool_list,
 )
-from audit.verdicts import AuditVerdict
-from builder.errors import BadInput
+from stepdown.audit.verdicts import AuditVerdict
+from stepdown.builder.errors import BadInput
 
 CONFIG = f"""<View>
   <Header value="$question"/>

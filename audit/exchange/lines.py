@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from audit.exchange.records import Format, Incoming, Outgoing, file_text, json_value
+from stepdown.audit.exchange.records import Format, Incoming, Outgoing, file_text, json_value
 
 
 def _write(steps: Iterable[Outgoing], out: TextIO) -> int:

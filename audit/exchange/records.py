@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from audit.cases import LowerAnswer, ReviewCase
-from audit.verdicts import AuditVerdict
-from builder.records import Message
-from builder.validation import read_text
+from stepdown.audit.cases import ReviewCase
+from stepdown.audit.verdicts import AuditVerdict
+from stepdown.builder.artifacts.queue import LowerAnswer
+from stepdown.builder.config.validation import read_text
+from stepdown.builder.records import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from audit.exchange.records import (
+from stepdown.audit.exchange.records import (
     Format,
     Incoming,
     Outgoing,
@@ -20,7 +20,7 @@ from audit.exchange.records import (
     tool_list,
     transcript,
 )
-from builder.errors import BadInput
+from stepdown.builder.errors import BadInput
 
 COLUMNS = (
     "id",

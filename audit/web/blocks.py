@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from audit.web.pieces import Piece, pieces
+from stepdown.audit.web.pieces import StyledText, pieces
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*$", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
@@ -44,7 +44,7 @@ class Block:
     """Lines in one typeface, as runs of (a diff's line kind, pieces)."""
 
     mono: bool
-    runs: tuple[tuple[str, tuple[Piece, ...]], ...]
+    runs: tuple[tuple[str, tuple[StyledText, ...]], ...]
 
 
 def regions(text: str, mono: bool) -> list[Region]:

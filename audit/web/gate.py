@@ -42,7 +42,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ReviewerAccess:
     """A reviewer's place: whoever has the token is that reviewer."""
 
     reviewer: str
@@ -50,7 +50,7 @@ class Desk:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. Cookies of one host are shared by its ports, so it is this desk's own."""
+        """The cookie's name. Cookies of one host are shared by its ports, so it is this access's own."""
         return f"stepdown-{sha256(self.token.encode()).hexdigest()[:16]}"
 
     @property
@@ -64,11 +64,13 @@ class Desk:
 
 
 class Gate:
-    """Wraps an app. What it lets through carries `scope["desk"]`: whose request it is."""
+    """Wraps an app. What it lets through carries `scope["access"]`: whose request it is."""
 
-    def __init__(self, app: App, desks: Sequence[Desk], port: int, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, app: App, accesses: Sequence[ReviewerAccess], port: int, failed: Callable[[Exception], None]
+    ) -> None:
         """`failed` is told of an error that the app did not answer."""
-        self._app, self._desks, self._failed = app, desks, failed
+        self._app, self._accesses, self._failed = app, accesses, failed
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,30 +107,30 @@ class Gate:
         given = parse_qs(scope["query_string"].decode("latin-1"))
         token, name = given.get("token", [""])[0], given.get("reviewer", [""])[0]
         if not token:
-            known = [desk for desk in self._desks if self._holds(desk, headers)]
+            known = [access for access in self._accesses if self._holds(access, headers)]
             if len(known) == 1:
                 await answer.moved(known[0].path)
             elif known:
-                own = ", ".join(f'<a href="{desk.path}">{escape(desk.reviewer)}</a>' for desk in known)
+                own = ", ".join(f'<a href="{access.path}">{escape(access.reviewer)}</a>' for access in known)
                 await answer.page(200, "Your queues", f"This browser reviews as {own}.")
             else:
                 await answer.page(401, "No token", _HOW)
             return
-        desk = next((desk for desk in self._desks if _same(desk.token, token)), None)
-        if desk is None or name not in {"", desk.reviewer}:
+        access = next((access for access in self._accesses if _same(access.token, token)), None)
+        if access is None or name not in {"", access.reviewer}:
             await answer.page(403, "Wrong token", _HOW)
             return
-        cookie = f"{desk.cookie}={desk.token}; Path=/; HttpOnly; SameSite=Strict"
-        await answer.moved(desk.path, {"set-cookie": cookie})
+        cookie = f"{access.cookie}={access.token}; Path=/; HttpOnly; SameSite=Strict"
+        await answer.moved(access.path, {"set-cookie": cookie})
 
     async def _pass(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
-        held = [desk for desk in self._desks if self._holds(desk, headers)]
+        held = [access for access in self._accesses if self._holds(access, headers)]
         if not held:
             await answer.page(401, "No token", _HOW)
             return
         if not scope["path"].startswith("/static/"):
             name = scope["path"].removeprefix("/review/").partition("/")[0]
-            held = [desk for desk in held if desk.reviewer == name]
+            held = [access for access in held if access.reviewer == name]
             if not held:
                 await answer.page(403, "Not yours", "Every reviewer has a link of their own.")
                 return
@@ -136,11 +138,11 @@ class Gate:
         if body is None:
             await answer.page(413, "Too long", "Nothing was saved: the notes are too long.")
             return
-        await self._app({**scope, "desk": held[0]}, _once(body, receive), answer)
+        await self._app({**scope, "access": held[0]}, _once(body, receive), answer)
 
     @staticmethod
-    def _holds(desk: Desk, headers: _Headers) -> bool:
-        return _same(desk.token, headers.cookies().get(desk.cookie, ""))
+    def _holds(access: ReviewerAccess, headers: _Headers) -> bool:
+        return _same(access.token, headers.cookies().get(access.cookie, ""))
 
 
 # A browser that comes from another site (a terminal in a page) keeps the new cookie to itself until the next click.

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from audit.cases import ReviewCase
-from audit.web.blocks import Block, Region, blocks, laid_out, regions
-from audit.web.windows import LEAST, SHORT, Window, windows
-from builder.records import Message, exact_json
+from stepdown.audit.cases import ReviewCase
+from stepdown.audit.web.blocks import Block, Region, blocks, laid_out, regions
+from stepdown.audit.web.windows import LEAST, SHORT, Window, windows
+from stepdown.builder.records import Message, exact_json
 
 OPEN_AT_END, SHORT_PREFIX = 4, 8
 """How many of the last turns are open; a prefix of no more turns than `SHORT_PREFIX` is open altogether."""
@@ -23,7 +23,7 @@ PREVIEW = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextView:
     """A text of the case. `mono` is how it is set outside of fenced code."""
 
     number: int
@@ -41,21 +41,21 @@ class Argument:
     """An argument of a tool call: its JSON value, or the text itself where it is one of several lines."""
 
     name: str
-    text: Text
+    text: TextView
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallView:
     """A tool call. `whole` are its arguments as they came, where they are not one JSON object with distinct keys."""
 
     name: str
     id: str
     arguments: tuple[Argument, ...]
-    whole: Text | None
+    whole: TextView | None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class MessageView:
     """A message. `answers` names the tool call that a tool's message answers."""
 
     number: int
@@ -63,8 +63,8 @@ class Turn:
     answers: str
     preview: str
     size: int
-    texts: tuple[Text, ...]
-    calls: tuple[Call, ...]
+    texts: tuple[TextView, ...]
+    calls: tuple[CallView, ...]
     is_open: bool = True
     hits: int = 0
     """Matches of what was searched for."""
@@ -79,16 +79,16 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class ToolView:
     name: str
-    description: Text
-    parameters: Text
+    description: TextView
+    parameters: TextView
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LowerAnswerView:
     """What a candidate one tier lower answered, and why its trial did not count."""
 
     number: int
-    turn: Turn | None
+    turn: MessageView | None
     verdict: str
     reason: str
 
@@ -97,11 +97,11 @@ class Answer:
 class Outline:
     """All that the page of a case shows."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[MessageView, ...]
     tools: tuple[ToolView, ...]
-    locked: Turn
-    lower: tuple[Answer, ...]
-    texts: tuple[Text, ...]
+    locked: MessageView
+    lower: tuple[LowerAnswerView, ...]
+    texts: tuple[TextView, ...]
     """Every text, by number."""
 
 
@@ -109,11 +109,11 @@ class Outline:
 class _Texts:
     """Numbers texts in the order in which they are met."""
 
-    made: list[Text] = field(default_factory=list)
+    made: list[TextView] = field(default_factory=list)
 
-    def add(self, text: str, mono: bool) -> Text:
+    def add(self, text: str, mono: bool) -> TextView:
         laid = laid_out(text)
-        one = Text(len(self.made), text if laid is None else laid, mono or laid is not None)
+        one = TextView(len(self.made), text if laid is None else laid, mono or laid is not None)
         self.made.append(one)
         return one
 
@@ -127,7 +127,7 @@ def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline
     tools = tuple(_tool(tool, texts) for tool in case.tools)
     locked = _turn(0, case.response, texts, {})
     lower = tuple(
-        Answer(
+        LowerAnswerView(
             answer.number,
             _turn(0, answer.response, texts, {}) if answer.response else None,
             answer.verdict.value,
@@ -138,7 +138,7 @@ def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline
     return Outline(tuple(turns), tools, locked, lower, tuple(texts.made))
 
 
-def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -> Turn:
+def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -> MessageView:
     """A message as a turn; `names` are the calls so far, by id."""
     role = str(message.get("role", ""))
     said = tuple(texts.add(text, role == "tool") for text in _contents(message.get("content")))
@@ -149,7 +149,7 @@ def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -
     words = [text.text[: 4 * PREVIEW] for text in said] + [f"{call.name}()" for call in calls]
     preview = " ".join(" ".join(words).split())[:PREVIEW]
     parts = [*said, *_texts_of(calls)]
-    return Turn(number, role, answers, preview, sum(len(text.text) for text in parts), said, calls)
+    return MessageView(number, role, answers, preview, sum(len(text.text) for text in parts), said, calls)
 
 
 def _contents(content: object) -> Iterator[str]:
@@ -168,19 +168,19 @@ def _listed(value: object) -> Sequence[object]:
     return value if isinstance(value, (list, tuple)) else [] if value is None else [value]
 
 
-def _call(call: object, texts: _Texts) -> Call:
+def _call(call: object, texts: _Texts) -> CallView:
     """A tool call; what has not the form of one is shown whole, without a name."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
-        return Call("", "", (), texts.add(_json(call), mono=True))
+        return CallView("", "", (), texts.add(_json(call), mono=True))
     given = function.get("arguments", "")
     given = given if isinstance(given, str) else _json(given)
     pairs = _pairs(given)
     name, identity = str(function.get("name", "")), str(call.get("id", ""))
     if pairs is None:
-        return Call(name, identity, (), texts.add(given, mono=True))
+        return CallView(name, identity, (), texts.add(given, mono=True))
     arguments = tuple(Argument(key, texts.add(text, mono=True)) for key, text in pairs)
-    return Call(name, identity, arguments, None)
+    return CallView(name, identity, arguments, None)
 
 
 def _pairs(text: str) -> list[tuple[str, str]] | None:
@@ -230,19 +230,19 @@ def _tool(tool: Mapping[str, Any], texts: _Texts) -> ToolView:
     )
 
 
-def _texts_of(calls: Sequence[Call]) -> Iterator[Text]:
+def _texts_of(calls: Sequence[CallView]) -> Iterator[TextView]:
     for call in calls:
         yield from (argument.text for argument in call.arguments)
         if call.whole:
             yield call.whole
 
 
-def texts_of(turn: Turn) -> list[Text]:
+def texts_of(turn: MessageView) -> list[TextView]:
     """Every text of a turn."""
     return [*turn.texts, *_texts_of(turn.calls)]
 
 
-def _within_budget(turns: Sequence[Turn]) -> list[Turn]:
+def _within_budget(turns: Sequence[MessageView]) -> list[MessageView]:
     """The turns, old ones showing less of their texts once the last ones have used up what a page shows at once."""
     left = SHOWN_OF_PREFIX
     found = []
@@ -253,7 +253,7 @@ def _within_budget(turns: Sequence[Turn]) -> list[Turn]:
     return found[::-1]
 
 
-def _limited(turn: Turn, limit: int) -> Turn:
+def _limited(turn: MessageView, limit: int) -> MessageView:
     calls = tuple(
         replace(
             call,
@@ -265,10 +265,10 @@ def _limited(turn: Turn, limit: int) -> Turn:
     return replace(turn, texts=tuple(replace(text, limit=limit) for text in turn.texts), calls=calls)
 
 
-def _folded(turns: Sequence[Turn], pattern: re.Pattern[str] | None) -> list[Turn]:
+def _folded(turns: Sequence[MessageView], pattern: re.Pattern[str] | None) -> list[MessageView]:
     """The turns, the older ones folded but for the task and those that hold what is searched for."""
     task = next((turn.number for turn in turns if turn.role == "user"), 0)
-    found: list[Turn] = []
+    found: list[MessageView] = []
     marked = 0
     for turn in turns:
         hits = sum(1 for text in texts_of(turn) for _ in pattern.finditer(text.text)) if pattern else 0
@@ -281,17 +281,17 @@ def _folded(turns: Sequence[Turn], pattern: re.Pattern[str] | None) -> list[Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextWindow:
     """A window of a text as a page shows it; without blocks where it is left out."""
 
     window: Window
     blocks: tuple[Block, ...]
 
 
-def parts(text: Text, pattern: re.Pattern[str] | None = None) -> list[Part]:
+def parts(text: TextView, pattern: re.Pattern[str] | None = None) -> list[TextWindow]:
     """A text's windows, in order."""
     found = text.regions()
     return [
-        Part(window, tuple(blocks(text.text, found, window.start, window.end, pattern)) if window.shown else ())
+        TextWindow(window, tuple(blocks(text.text, found, window.start, window.end, pattern)) if window.shown else ())
         for window in windows(text.text, text.limit, pattern)
     ]

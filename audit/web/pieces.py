@@ -20,7 +20,7 @@ MOST_MARKS = 200
 """Matches that are marked in one piece of text: a page of marks helps nobody."""
 
 
-class Piece(NamedTuple):
+class StyledText(NamedTuple):
     """Some characters that are shown alike. `kind` is empty, `unseen` (a name in place of the character) or `mark`."""
 
     kind: str
@@ -33,7 +33,7 @@ def searched(query: str) -> re.Pattern[str] | None:
     return re.compile(re.escape(query), re.IGNORECASE) if query else None
 
 
-def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Piece]:
+def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[StyledText]:
     """The text in pieces, matches of `pattern` marked and every character that would not be seen named.
 
     >>> [piece.text for piece in pieces("ab\\u202ecd\\x1b")]
@@ -47,16 +47,16 @@ def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[Piece]
     yield from _named(text[at:], "")
 
 
-def _named(text: str, kind: str) -> Iterator[Piece]:
+def _named(text: str, kind: str) -> Iterator[StyledText]:
     at = 0
     for match in _HIDDEN.finditer(text):
         if at < match.start():
-            yield Piece(kind, text[at : match.start()])
+            yield StyledText(kind, text[at : match.start()])
         count = len(match[0])
-        yield Piece("unseen", _label(match[1]) + (f"×{count}" if count > 1 else ""), _title(match[1]))
+        yield StyledText("unseen", _label(match[1]) + (f"×{count}" if count > 1 else ""), _title(match[1]))
         at = match.end()
     if at < len(text):
-        yield Piece(kind, text[at:])
+        yield StyledText(kind, text[at:])
 
 
 def _label(character: str) -> str:

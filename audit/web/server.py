@@ -12,11 +12,11 @@ from types import FrameType
 
 import uvicorn
 
-from audit.cases import Cases
-from audit.store import AuditStore
-from audit.web.app import review_app
-from audit.web.gate import Desk, Gate
-from builder.errors import BadInput
+from stepdown.audit.cases import Cases
+from stepdown.audit.store import AuditStore
+from stepdown.audit.web.app import review_app
+from stepdown.audit.web.gate import Gate, ReviewerAccess
+from stepdown.builder.errors import BadInput
 
 HOST = "127.0.0.1"
 PATIENCE = 5
@@ -51,11 +51,15 @@ class Running:
 
 @contextmanager
 def running(
-    store: AuditStore, cases: Cases, desks: Sequence[Desk], failed: Callable[[Exception], None], port: int = 0
+    store: AuditStore,
+    cases: Cases,
+    accesses: Sequence[ReviewerAccess],
+    failed: Callable[[Exception], None],
+    port: int = 0,
 ) -> Iterator[Running]:
-    """Serve the desks' pages meanwhile. `failed` is told of errors. Raises BadInput where the port can not be had."""
+    """Serve the reviewers' pages meanwhile. `failed` is told of errors. Raises BadInput where the port is taken."""
     with _bound(port) as bound:
-        gate = Gate(review_app(store, cases), desks, bound.getsockname()[1], failed)
+        gate = Gate(review_app(store, cases), accesses, bound.getsockname()[1], failed)
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         settings = uvicorn.Config(
             gate,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from builder.actions import json_schema, text, tools
-from builder.actions.forms import Parsed, Raw, Request
-from builder.records import Prefix
+from stepdown.builder.actions import json_schema, text, tools
+from stepdown.builder.actions.forms import Parsed, Raw, Request
+from stepdown.builder.records import Prefix
 
 Actions = Literal["tools", "json_schema", "text"]
 

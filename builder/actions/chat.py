@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from builder.records import Message, Prefix
+from stepdown.builder.records import Message, Prefix
 
 
 def chat(prefix: Prefix, guide: str, turns: Iterable[tuple[str, str]]) -> list[Message]:

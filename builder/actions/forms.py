@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from builder.records import Message, Tool, ToolCall, clean_text
+from stepdown.builder.records import Message, Tool, ToolCall, clean_text
 
 LONGEST_ARGUMENTS = 1_000_000
 """Characters of one call's arguments; no model means to write more."""

@@ -11,11 +11,20 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from builder.actions.bounded import bounded
-from builder.actions.chat import chat, message_text
-from builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, read_json, tool_call
-from builder.actions.listing import listing
-from builder.records import Message, Prefix, Tool, ToolCall
+from stepdown.builder.actions.bounded import bounded
+from stepdown.builder.actions.chat import chat, message_text
+from stepdown.builder.actions.forms import (
+    Parsed,
+    Raw,
+    Request,
+    Unparsable,
+    kept_as_text,
+    plain_text,
+    read_json,
+    tool_call,
+)
+from stepdown.builder.actions.listing import listing
+from stepdown.builder.records import Message, Prefix, Tool, ToolCall
 
 _LONGEST_REPLY = 300
 """Characters of an answer in words: unbounded text runs on until the response is cut off."""

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from builder.actions.chat import chat, message_text
-from builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, tool_call
-from builder.actions.listing import listing
-from builder.records import Message, Prefix, Tool, ToolCall
+from stepdown.builder.actions.chat import chat, message_text
+from stepdown.builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, tool_call
+from stepdown.builder.actions.listing import listing
+from stepdown.builder.records import Message, Prefix, Tool, ToolCall
 
 _BLOCK = re.compile(r"^```mswea_(\S+)_command[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _BEGUN = re.compile(r"^```mswea_\S+_command", re.MULTILINE)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, tool_call
-from builder.records import Message, Prefix, Tool, ToolCall
+from stepdown.builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, tool_call
+from stepdown.builder.records import Message, Prefix, Tool, ToolCall
 
 _VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _LONGEST = 64

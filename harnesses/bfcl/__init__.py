@@ -2,6 +2,6 @@
 the official simulated APIs graded by the official state and response checkers; data and checkers come from the wheel.
 `harness` joins the parts; `single_turn` and `multi_turn` are the episodes; `simulation` runs a model's calls."""
 
-from harnesses.bfcl.harness import BFCL
+from stepdown.harnesses.bfcl.harness import BFCL
 
 __all__ = ["BFCL"]

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import Field
 
-from builder.errors import BadInput
-from builder.records import Instance
-from builder.validation import Strict, validated
-from harnesses.bfcl.families import all_families, answers_file, api_family, functions_of, tasks_file
-from harnesses.bfcl.upstream import backend, package_folder
-from harnesses.selection import Take, taken
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Instance
+from stepdown.harnesses.bfcl.families import all_families, answers_file, api_family, functions_of, tasks_file
+from stepdown.harnesses.bfcl.upstream import backend, package_folder
+from stepdown.harnesses.selection import Take, taken
 
 BENCHMARK = "bfcl"
 

@@ -6,25 +6,25 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builder.records import Response, ToolCall
+from stepdown.builder.records import Response, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DecodedCall:
     """A call whose arguments have been read."""
 
     name: str
     arguments: dict[str, Any]
 
 
-def decoded(response: Response) -> tuple[Call, ...]:
+def decoded(response: Response) -> tuple[DecodedCall, ...]:
     """The calls of a response; none where one of them cannot be read, for then upstream executes none of them."""
     calls = []
     for call in response.tool_calls:
         arguments = _object(call)
         if arguments is None:
             return ()
-        calls.append(Call(call.name, arguments))
+        calls.append(DecodedCall(call.name, arguments))
     return tuple(calls)
 
 

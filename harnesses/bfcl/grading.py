@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builder.records import Response, Verdict, clean_text
-from harnesses.bfcl.data import RELEVANCE
-from harnesses.bfcl.decoding import Call, decoded
-from harnesses.bfcl.tools import language_of
-from harnesses.bfcl.upstream import ast_checker, language
+from stepdown.builder.records import Response, Verdict, clean_text
+from stepdown.harnesses.bfcl.data import RELEVANCE
+from stepdown.harnesses.bfcl.decoding import DecodedCall, decoded
+from stepdown.harnesses.bfcl.tools import language_of
+from stepdown.harnesses.bfcl.upstream import ast_checker, language
 
 REASON_LENGTH = 400
 """Characters of a checker's message that are kept as a reason; it quotes the model's values."""
@@ -59,7 +59,7 @@ def _relevance(category: str, called: bool) -> tuple[Verdict, str]:
     return Verdict.FAIL, "a call where none is apt" if called else "no readable call where one is apt"
 
 
-def _bounded(call: Call) -> bool:
+def _bounded(call: DecodedCall) -> bool:
     """Whether every text is small enough for the literals' expressions. The checker refuses all but text."""
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     return all(

@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import Field
 
-from builder.records import Instance, Prefix, Response, Sample, digest
-from builder.validation import Strict, validated
-from harnesses.base import Checkpoint, Episode
-from harnesses.bfcl import reference
-from harnesses.bfcl.bounds import LIMITS
-from harnesses.bfcl.data import BENCHMARK, MULTI_TURN, select
-from harnesses.bfcl.multi_turn import MultiTurn, MultiTurnCheckpoint
-from harnesses.bfcl.single_turn import SingleTurn, SingleTurnCheckpoint
-from harnesses.bfcl.truth import Truths
-from harnesses.bfcl.upstream import pinned_version, prompts
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
+from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.bfcl import reference
+from stepdown.harnesses.bfcl.bounds import LIMITS
+from stepdown.harnesses.bfcl.data import BENCHMARK, MULTI_TURN, select
+from stepdown.harnesses.bfcl.multi_turn import MultiTurn, MultiTurnCheckpoint
+from stepdown.harnesses.bfcl.single_turn import SingleTurn, SingleTurnCheckpoint
+from stepdown.harnesses.bfcl.truth import Truths
+from stepdown.harnesses.bfcl.upstream import pinned_version, prompts
 
 VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""

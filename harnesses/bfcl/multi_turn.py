@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builder.records import Instance, Message, Prefix, Response, Tool, Verdict
-from harnesses.bfcl.bounds import LIMITS, Overgrown
-from harnesses.bfcl.decoding import Call, as_text, decoded
-from harnesses.bfcl.foreclosed import foreclosed
-from harnesses.bfcl.grading import shortened
-from harnesses.bfcl.simulation import Simulation
-from harnesses.bfcl.tools import api_tools
-from harnesses.bfcl.truth import Truth
-from harnesses.bfcl.upstream import prompts, response_check, state_check
-from harnesses.responses import Finding, stopped
+from stepdown.builder.records import Instance, Message, Prefix, Response, Tool, Verdict
+from stepdown.harnesses.bfcl.bounds import LIMITS, Overgrown
+from stepdown.harnesses.bfcl.decoding import DecodedCall, as_text, decoded
+from stepdown.harnesses.bfcl.foreclosed import foreclosed
+from stepdown.harnesses.bfcl.grading import shortened
+from stepdown.harnesses.bfcl.simulation import Simulation
+from stepdown.harnesses.bfcl.tools import api_tools
+from stepdown.harnesses.bfcl.truth import Truth
+from stepdown.harnesses.bfcl.upstream import prompts, response_check, state_check
+from stepdown.harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class MultiTurn:
         except RecursionError:
             return None
 
-    def _result(self, number: int, call: Call) -> str:
+    def _result(self, number: int, call: DecodedCall) -> str:
         """Execute one of a response's calls, unless there are too many."""
         if number >= LIMITS["calls"]:
             return "Error during execution: too many calls in one response"

@@ -14,10 +14,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builder.records import Prefix, Response, ToolCall
-from harnesses.bfcl.literals import literal
-from harnesses.bfcl.tools import language_of
-from harnesses.bfcl.truth import Truth
+from stepdown.builder.records import Prefix, Response, ToolCall
+from stepdown.harnesses.bfcl.literals import literal
+from stepdown.harnesses.bfcl.tools import language_of
+from stepdown.harnesses.bfcl.truth import Truth
 
 CLOSING = "Done."
 """Ends a turn whose accepted calls have all been made."""

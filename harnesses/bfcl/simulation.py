@@ -20,9 +20,9 @@ from functools import cache
 from threading import RLock
 from typing import Any
 
-from harnesses.bfcl import bounds
-from harnesses.bfcl.data import api_documents
-from harnesses.bfcl.upstream import api_class, backend
+from stepdown.harnesses.bfcl import bounds
+from stepdown.harnesses.bfcl.data import api_documents
+from stepdown.harnesses.bfcl.upstream import api_class, backend
 
 # What upstream keeps in its modules or libraries, not in the instance: mpmath's precision, which rendering reads too,
 # and the weather report of long-context scenarios, which the method fills in and returns. One call at a time.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from builder.records import Instance, Prefix, Response, Verdict
-from harnesses.bfcl.grading import graded
-from harnesses.bfcl.tools import language_of, tools_of
-from harnesses.responses import Finding, stopped
+from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.harnesses.bfcl.grading import graded
+from stepdown.harnesses.bfcl.tools import language_of, tools_of
+from stepdown.harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from builder.records import Tool
-from harnesses.bfcl.data import api_documents
-from harnesses.bfcl.upstream import type_names
+from stepdown.builder.records import Tool
+from stepdown.harnesses.bfcl.data import api_documents
+from stepdown.harnesses.bfcl.upstream import type_names
 
 _HINTS = {
     "python": " Note that the provided function is in Python 3 syntax.",

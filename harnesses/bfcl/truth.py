@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from builder.errors import Technical
-from builder.records import Instance
-from harnesses.bfcl.decoding import Call
-from harnesses.bfcl.simulation import Simulation, owners, signature
+from stepdown.builder.errors import Technical
+from stepdown.builder.records import Instance
+from stepdown.harnesses.bfcl.decoding import DecodedCall
+from stepdown.harnesses.bfcl.simulation import Simulation, owners, signature
 
 _KEPT = 32
 """Instances kept: more than are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TrueTurn:
     """One turn's accepted calls, their results, and the state after them. Read only."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[DecodedCall, ...]
     results: tuple[str, ...]
     apis: Mapping[str, Any]
 
@@ -36,7 +36,7 @@ class Turn:
 class Truth:
     """The turns of one instance."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[TrueTurn, ...]
     owners: Mapping[str, str]
     """The API of each function."""
 
@@ -97,11 +97,11 @@ def _worked_out(instance: Instance) -> Truth:
         calls = tuple(_read(text, names) for text in texts)
         # A method may keep a list that it is given, and change it later: the calls stay as they were read.
         results = tuple(simulation.call(call.name, copy.deepcopy(call.arguments)) for call in calls)
-        turns.append(Turn(calls, results, simulation.copy().apis))
+        turns.append(TrueTurn(calls, results, simulation.copy().apis))
     return Truth(tuple(turns), names)
 
 
-def _read(text: str, names: Mapping[str, str]) -> Call:
+def _read(text: str, names: Mapping[str, str]) -> DecodedCall:
     """A call that upstream wrote as Python source, read without being evaluated. Raises Technical for anything else."""
     try:
         call = ast.parse(text, mode="eval").body
@@ -114,6 +114,6 @@ def _read(text: str, names: Mapping[str, str]) -> Call:
             if keyword.arg is None:
                 raise ValueError("unpacked arguments")
             values[keyword.arg] = ast.literal_eval(keyword.value)
-        return Call(name, json.loads(json.dumps(values)))
+        return DecodedCall(name, json.loads(json.dumps(values)))
     except (ValueError, SyntaxError, KeyError, TypeError) as error:
         raise Technical(f"the accepted call {text[:80]!r} cannot be read: {error}") from None

@@ -13,7 +13,7 @@ from threading import Lock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from builder.errors import BadInput
+from stepdown.builder.errors import BadInput
 
 PACKAGE = "bfcl_eval"
 
@@ -65,7 +65,7 @@ def ast_checker() -> Callable[..., dict[str, Any]]:
     stand_in = ModuleType(heavy)
     stand_in.MODEL_CONFIG_MAPPING = _NamesAsGiven()  # type: ignore[attr-defined]
     file = package_folder() / "eval_checker" / "ast_eval" / "ast_checker.py"
-    spec = importlib.util.spec_from_file_location("harnesses.bfcl._upstream_ast_checker", file)
+    spec = importlib.util.spec_from_file_location("stepdown.harnesses.bfcl._upstream_ast_checker", file)
     if spec is None or spec.loader is None:
         raise BadInput(f"bfcl-eval has no {file.name}")
     module = importlib.util.module_from_spec(spec)

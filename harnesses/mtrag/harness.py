@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from builder.records import Instance, Message, Prefix, Response, Sample, digest
-from builder.validation import Strict, read_text, validated
-from harnesses.base import Checkpoint, Episode
-from harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
-from harnesses.selection import taken
-from harnesses.single_answer import JudgedAnswer, case_without_answer
-from harnesses.task_file import Source
-from judges.case import Piece, Turn
+from stepdown.builder.config.validation import Strict, read_text, validated
+from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
+from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
+from stepdown.harnesses.selection import taken
+from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
+from stepdown.harnesses.task_file import Source
+from stepdown.judges.case import Piece, Turn
 
 BENCHMARK = "mtrag"
 VERSION = "2"

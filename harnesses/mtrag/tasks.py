@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from builder.errors import BadInput
-from builder.text import printable
-from builder.validation import validated
-from harnesses.task_file import Ids, Upstream, check_id, lines_of
-from judges.case import Text
+from stepdown.builder.common.text import printable
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.harnesses.task_file import Ids, Upstream, check_id, lines_of
+from stepdown.judges.case import Text
 
 SEPARATOR = "<::>"
 """Between a conversation's id and a turn's number in a task's id."""

@@ -2,6 +2,6 @@
 `source` says which tiers are planted; `models` are the pseudo-models, an answer each; `episode` acts on the answers.
 `setup` makes run configs for them."""
 
-from harnesses.planted.harness import Planted
+from stepdown.harnesses.planted.harness import Planted
 
 __all__ = ["Planted"]

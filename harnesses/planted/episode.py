@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from builder.records import Message, Prefix, Response, Verdict
-from harnesses.planted.models import Made, read
-from harnesses.planted.source import STRONG
+from stepdown.builder.records import Message, Prefix, Response, Verdict
+from stepdown.harnesses.planted.models import Made, read
+from stepdown.harnesses.planted.source import STRONG
 
 _CLOCK = re.compile(r"clock \d+")
 _ticks = itertools.count(1)
@@ -21,7 +21,7 @@ def mask(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PlantedState:
     """All that an episode is: its own checkpoint."""
 
     prefix: Prefix
@@ -46,9 +46,9 @@ class Laws:
 class PlantedEpisode:
     """A model passes a step iff its tier is at least the planted one, and the episode passes iff every step did."""
 
-    def __init__(self, instance: str, tiers: Sequence[int], laws: Laws, at: State | None = None) -> None:
+    def __init__(self, instance: str, tiers: Sequence[int], laws: Laws, at: PlantedState | None = None) -> None:
         self._tiers, self._laws = tiers, laws
-        self._state = at or State(self._start(instance), step=1)
+        self._state = at or PlantedState(self._start(instance), step=1)
 
     def _start(self, instance: str) -> Prefix:
         system = {"role": "system", "content": f"Planted instance {instance}: make {len(self._tiers)} steps in order."}
@@ -71,7 +71,7 @@ class PlantedEpisode:
         going = done.stop <= len(self._tiers)
         if going:
             prefix = prefix.extend([self._order(done.stop)])
-        self._state = State(prefix, done.stop, downgraded, state.lost or self._wrong(made, done, downgraded))
+        self._state = PlantedState(prefix, done.stop, downgraded, state.lost or self._wrong(made, done, downgraded))
         return going
 
     def _wrong(self, made: Made | None, done: range, downgraded: frozenset[int]) -> str:
@@ -93,5 +93,5 @@ class PlantedEpisode:
     def verdict(self) -> tuple[Verdict, str]:
         return (Verdict.FAIL if self._state.lost else Verdict.PASS), self._state.lost
 
-    def checkpoint(self) -> State | None:
+    def checkpoint(self) -> PlantedState | None:
         return self._state if self._laws.checkpoints else None

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from builder.records import Instance, Prefix, Response, Sample, digest
-from builder.validation import Strict, validated
-from harnesses.base import Checkpoint, Episode
-from harnesses.planted import models, source
-from harnesses.planted.episode import Laws, PlantedEpisode, State, mask
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
+from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.planted import models, source
+from stepdown.harnesses.planted.episode import Laws, PlantedEpisode, PlantedState, mask
 
 VERSION = "1"
 """Raised with every change of this package that can change a prefix, an answer or a verdict."""
@@ -80,7 +80,7 @@ class Planted:
     @contextmanager
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[Episode]:
         """An episode of the instance. It holds no resource beyond memory."""
-        assert at is None or isinstance(at, State)
+        assert at is None or isinstance(at, PlantedState)
         yield PlantedEpisode(instance.id, instance.task["tiers"], self._laws, at)
 
     def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:

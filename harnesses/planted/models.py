@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from builder.records import Prefix, Response, Sample, Usage
-from builder.validation import Strict
-from harnesses.planted.source import STRONG
+from stepdown.builder.config.validation import Strict
+from stepdown.builder.records import Prefix, Response, Sample, Usage
+from stepdown.harnesses.planted.source import STRONG
 
 NAME = rf"[0-{STRONG}]-\d{{1,3}}"
 ModelName = Annotated[str, Field(pattern=rf"^{NAME}$")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harnesses.planted.source import BENCHMARK, STRONG, TIERS, instances
+from stepdown.harnesses.planted.source import BENCHMARK, STRONG, TIERS, instances
 
 PAPER_SIZES = (3, 3, 3, 2)
 """Models by tier in the paper's static pool."""

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from builder.records import Instance
-from builder.validation import Strict, validated
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.records import Instance
 
 BENCHMARK = "planted"
 TIERS = ("low", "mid", "mid_high", "high")
 STRONG = len(TIERS) - 1
 
-Tier = Annotated[int, Field(ge=0, le=STRONG)]
+PlantedTier = Annotated[int, Field(ge=0, le=STRONG)]
 """A tier's index, 0 the cheapest."""
 
 
@@ -45,7 +45,7 @@ class Drawn(Strict):
 class Given(Strict):
     """Tiers written out: an instance each, a step each."""
 
-    tiers_: tuple[Annotated[tuple[Tier, ...], Field(min_length=1)], ...] = Field(min_length=1, alias="tiers")
+    tiers_: tuple[Annotated[tuple[PlantedTier, ...], Field(min_length=1)], ...] = Field(min_length=1, alias="tiers")
 
     def tiers(self) -> Iterator[list[int]]:
         return map(list, self.tiers_)

@@ -1,6 +1,6 @@
 """Question answering over a task file of one's own, a question a line. `tasks` reads the file; `grading` says by which
 rules an answer is graded, `texts` and `numbers` what they compare; `harness` joins them."""
 
-from harnesses.qa.harness import QA
+from stepdown.harnesses.qa.harness import QA
 
 __all__ = ["QA"]

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from builder.errors import BadInput, Technical
-from builder.extras import require
-from builder.records import Verdict
-from builder.text import printable
-from builder.validation import Strict
-from harnesses.qa.numbers import number, numbers
-from harnesses.qa.texts import Ignorable, normalised, occurs
-from harnesses.single_answer import Graded, Grader
-from judges.case import Text
+from stepdown.builder.common.extras import require
+from stepdown.builder.common.text import printable
+from stepdown.builder.config.validation import Strict
+from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.records import Verdict
+from stepdown.harnesses.qa.numbers import number, numbers
+from stepdown.harnesses.qa.texts import Ignorable, normalised, occurs
+from stepdown.harnesses.single_answer import GradeAnswer, Graded
+from stepdown.judges.case import Text
 
 SECONDS = 2.0
 """That a pattern may take on one answer."""
@@ -62,7 +62,7 @@ class Numeric(Strict):
     """Which number of the answer it is: one that is alone or always the same, the first, or the last."""
 
 
-class Judge(Strict):
+class JudgeRule(Strict):
     """The run's judge says it, from the context."""
 
     by: Literal["judge"]
@@ -70,16 +70,16 @@ class Judge(Strict):
     """What the judge should know of answers in general: their usual length, their form."""
 
 
-Grading = Annotated[Exact | Contains | Regex | Numeric | Judge, Field(discriminator="by")]
-_GRADING: TypeAdapter[Grading] = TypeAdapter(Grading)
+GradingRule = Annotated[Exact | Contains | Regex | Numeric | JudgeRule, Field(discriminator="by")]
+_GRADING: TypeAdapter[GradingRule] = TypeAdapter(GradingRule)
 
 
-def grading_of(data: Mapping[str, Any]) -> Grading:
+def grading_of(data: Mapping[str, Any]) -> GradingRule:
     """A grading as a task holds it."""
     return _GRADING.validate_python(data)
 
 
-def grader(rules: Exact | Contains | Regex | Numeric, answers: Sequence[Answer], row: str) -> Grader:
+def grader(rules: Exact | Contains | Regex | Numeric, answers: Sequence[Answer], row: str) -> GradeAnswer:
     """What grades answers by these rules. `row` names the task in messages.
 
     Raises BadInput, of the field `answers`, where an accepted answer is not of the kind that the rules compare.
@@ -105,7 +105,7 @@ def _text(answer: Answer) -> str:
     return answer
 
 
-def _exact(rules: Exact, wanted: Sequence[str]) -> Grader:
+def _exact(rules: Exact, wanted: Sequence[str]) -> GradeAnswer:
     def grade(text: str) -> Graded:
         ok = normalised(text, rules.ignore) in wanted
         return _found(ok, "not an accepted answer", {"by": "exact"})
@@ -113,7 +113,7 @@ def _exact(rules: Exact, wanted: Sequence[str]) -> Grader:
     return grade
 
 
-def _contains(rules: Contains, wanted: Sequence[str]) -> Grader:
+def _contains(rules: Contains, wanted: Sequence[str]) -> GradeAnswer:
     def grade(text: str) -> Graded:
         said = normalised(text, rules.ignore)
         there = [occurs(one, said) for one in wanted]
@@ -124,7 +124,7 @@ def _contains(rules: Contains, wanted: Sequence[str]) -> Grader:
     return grade
 
 
-def _regex(rules: Regex, patterns: Sequence[str], row: str) -> Grader:
+def _regex(rules: Regex, patterns: Sequence[str], row: str) -> GradeAnswer:
     compiled = [_compiled(pattern, ignore_case="case" in rules.ignore) for pattern in patterns]
 
     def grade(text: str) -> Graded:
@@ -161,7 +161,7 @@ def _accepted_number(answer: Answer) -> Fraction:
     return value
 
 
-def _numeric(rules: Numeric, accepted: Sequence[Fraction]) -> Grader:
+def _numeric(rules: Numeric, accepted: Sequence[Fraction]) -> GradeAnswer:
     absolute, relative = Fraction(repr(rules.absolute)), Fraction(repr(rules.relative))
 
     def grade(text: str) -> Graded:

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from builder.records import Instance, Message, Prefix, Response, Sample, digest
-from builder.validation import Strict, read_text, validated
-from harnesses.base import Checkpoint, Episode
-from harnesses.qa.grading import LONGEST_PATTERN, SECONDS, Grading, Judge, grader, grading_of
-from harnesses.qa.tasks import Row, read
-from harnesses.selection import taken
-from harnesses.single_answer import JudgedAnswer, SingleAnswer, case_without_answer
-from harnesses.task_file import Source
-from judges.case import Piece, Turn
+from stepdown.builder.config.validation import Strict, read_text, validated
+from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
+from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.qa.grading import LONGEST_PATTERN, SECONDS, GradingRule, JudgeRule, grader, grading_of
+from stepdown.harnesses.qa.tasks import TaskLine, read
+from stepdown.harnesses.selection import taken
+from stepdown.harnesses.single_answer import JudgedAnswer, SingleAnswer, case_without_answer
+from stepdown.harnesses.task_file import Source
+from stepdown.judges.case import Piece, Turn
 
 BENCHMARK = "qa"
 VERSION = "3"
@@ -26,7 +26,7 @@ _INSTRUCTION = Path(__file__).parent / "instruction.txt"
 class Options(Strict):
     """The harness's options."""
 
-    grading: Grading | None = None
+    grading: GradingRule | None = None
     """How answers are graded. A row may have rules of its own; that there is a judge is said here."""
     instruction: str | None = None
     """The system message before a `question`; "" for none. By default it asks for the answer alone."""
@@ -46,7 +46,7 @@ class QA:
         given = self._options.instruction
         self._instruction = read_text(_INSTRUCTION).strip() if given is None else given.strip()
         grading = self._options.grading
-        self.needs_judge = isinstance(grading, Judge)
+        self.needs_judge = isinstance(grading, JudgeRule)
         parts = [self._instruction, grading.model_dump() if grading else None, SECONDS, LONGEST_PATTERN]
         self.version = f"{VERSION}+{digest(parts)[:12]}"
 
@@ -57,7 +57,7 @@ class QA:
         ids = taken([row.id for _, row, _ in rows], wanted.take, field="source.take")
         yield from (self._instance(line, row, grading) for line, row, grading in rows if row.id in ids)
 
-    def _instance(self, line: int, row: Row, grading: Grading) -> Instance:
+    def _instance(self, line: int, row: TaskLine, grading: GradingRule) -> Instance:
         data: dict[str, Any] = {
             "messages": self._messages(row),
             "grading": grading.model_dump(mode="json"),
@@ -65,11 +65,11 @@ class QA:
             "reference": row.answered_by(grading),
             "row": f"{row.id} (line {line})",
         }
-        if isinstance(grading, Judge):
+        if isinstance(grading, JudgeRule):
             data["case"] = _case(row, data["messages"], grading)
         return Instance(BENCHMARK, row.id, data, group=row.group or row.id)
 
-    def _messages(self, row: Row) -> list[Message]:
+    def _messages(self, row: TaskLine) -> list[Message]:
         if row.messages is not None:
             return [message.model_dump() for message in row.messages]
         question = {"role": "user", "content": "\n\n".join([*row.context, row.question or ""])}
@@ -79,7 +79,7 @@ class QA:
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[Episode]:
         """An episode of the instance. It holds no resource beyond memory."""
         grading = grading_of(instance.task["grading"])
-        if isinstance(grading, Judge):
+        if isinstance(grading, JudgeRule):
             yield JudgedAnswer(instance, at)
         else:
             yield SingleAnswer(instance, at, grader(grading, instance.task["answers"], instance.task["row"]))
@@ -90,7 +90,7 @@ class QA:
         return Response(reference) if name == "reference" and reference is not None else None
 
 
-def _case(row: Row, messages: list[Message], grading: Judge) -> dict[str, Any]:
+def _case(row: TaskLine, messages: list[Message], grading: JudgeRule) -> dict[str, Any]:
     """The evidence is the context; where there is none, the accepted answers are all that a judge can go by."""
     if row.question is not None:
         turns = [Turn(speaker="user", text=row.question)]

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from builder.errors import BadInput, Technical
-from builder.records import Verdict
-from builder.validation import Strict, validated
-from harnesses.qa.grading import Answer, Contains, Grading, Judge, Regex, grader
-from harnesses.task_file import Ids, check_id, lines_of
-from judges.case import Text
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.records import Verdict
+from stepdown.harnesses.qa.grading import Answer, Contains, GradingRule, JudgeRule, Regex, grader
+from stepdown.harnesses.task_file import Ids, check_id, lines_of
+from stepdown.judges.case import Text
 
 
 def _said(value: str) -> str:
@@ -37,7 +37,7 @@ class ChatMessage(Strict):
     content: Words
 
 
-class Row(Strict):
+class TaskLine(Strict):
     """One line of the file."""
 
     id: str
@@ -50,20 +50,20 @@ class Row(Strict):
     """The accepted answers; patterns where the grading is `regex`. One may stand without a list."""
     reference: Words | None = None
     """What the pseudo-model `reference` answers; by default the first accepted answer, or all that are needed."""
-    grading: Grading | None = None
+    grading: GradingRule | None = None
     """By default the workload's option."""
     group: str | None = None
     """What an honest evaluation holds out together with this task: a document, a topic."""
 
     @model_validator(mode="after")
-    def _one_form(self) -> Row:
+    def _one_form(self) -> TaskLine:
         if (self.question is None) == (self.messages is None):
             raise ValueError("one of `question` and `messages` is needed")
         if self.messages is not None and self.messages[-1].role != "user":
             raise ValueError("messages: the last one must be the user's")
         return self
 
-    def answered_by(self, grading: Grading) -> str | None:
+    def answered_by(self, grading: GradingRule) -> str | None:
         """What the pseudo-model `reference` answers."""
         if self.reference is not None or isinstance(grading, Regex) or not self.answers:
             return self.reference
@@ -71,11 +71,11 @@ class Row(Strict):
         return " ".join(texts) if isinstance(grading, Contains) and grading.need == "all" else texts[0]
 
 
-def read(file: Path, default: Grading | None) -> Iterator[tuple[int, Row, Grading]]:
+def read(file: Path, default: GradingRule | None) -> Iterator[tuple[int, TaskLine, GradingRule]]:
     """The rows of a file with their lines and gradings, each grading tried. Raises BadInput, naming line and field."""
     ids = Ids(file, "id")
     for number, value in lines_of(file):
-        row = validated(Row, value, file=file, line=number)
+        row = validated(TaskLine, value, file=file, line=number)
         ids.add(row.id, number)
         if row.group is not None:
             check_id(row.group, file, number, "group")
@@ -83,7 +83,7 @@ def read(file: Path, default: Grading | None) -> Iterator[tuple[int, Row, Gradin
         if grading is None:
             problem = "there is none, here or in the workload's options"
             raise BadInput(problem, file=file, line=number, field="grading")
-        if isinstance(grading, Judge) and not isinstance(default, Judge):
+        if isinstance(grading, JudgeRule) and not isinstance(default, JudgeRule):
             problem = "only the option `grading` can call for the judge; rows beside it may have rules of their own"
             raise BadInput(problem, file=file, line=number, field="grading")
         try:
@@ -93,9 +93,9 @@ def read(file: Path, default: Grading | None) -> Iterator[tuple[int, Row, Gradin
         yield number, row, grading
 
 
-def _try(row: Row, grading: Grading) -> None:
+def _try(row: TaskLine, grading: GradingRule) -> None:
     """Raises BadInput where the row cannot be graded, or its own reference does not pass."""
-    if isinstance(grading, Judge):
+    if isinstance(grading, JudgeRule):
         if not row.context and not row.answers:
             raise BadInput("a judge needs evidence: `context`, or at least `answers`", field="context")
         return

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from builder import tokens
-from builder.records import Instance, Message, Prefix, Response, Sample, digest
-from builder.validation import Strict, read_text, validated
-from harnesses.base import Checkpoint, Episode
-from harnesses.qmsum.meetings import Meeting, Query, Span, read
-from harnesses.selection import Take, taken
-from harnesses.single_answer import JudgedAnswer, case_without_answer
-from judges.case import Piece, Turn
+from stepdown.builder.common import tokens
+from stepdown.builder.config.validation import Strict, read_text, validated
+from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
+from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.qmsum.meetings import Meeting, Query, Span, read
+from stepdown.harnesses.selection import Take, taken
+from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
+from stepdown.judges.case import Piece, Turn
 
 BENCHMARK = "qmsum"
 VERSION = "2"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from builder.errors import BadInput
-from builder.records import digest
-from builder.validation import validated
-from harnesses.task_file import Ids, Upstream, values_of
-from judges.case import Text
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import digest
+from stepdown.harnesses.task_file import Ids, Upstream, values_of
+from stepdown.judges.case import Text
 
 _MARK = re.compile(r"\{[a-z]{1,30}\}")
 """What a transcriber noted beside the words: {vocalsound}, {disfmarker}, {gap}."""

@@ -20,10 +20,10 @@ from minisweagent.models.utils.actions_toolcall import (
     parse_toolcall_actions,
 )
 
-from builder.records import Message, Response, Stop
-from harnesses.swebench.mini import Config
-from harnesses.swebench.output import SUBMITS
-from harnesses.swebench.sandbox import Broken, Sandbox
+from stepdown.builder.records import Message, Response, Stop
+from stepdown.harnesses.swebench.mini import AgentConfig
+from stepdown.harnesses.swebench.output import SUBMITS
+from stepdown.harnesses.swebench.sandbox import Broken, Sandbox
 
 TOOLS = (BASH_TOOL,)
 """The tools of a SWE-bench agent."""
@@ -46,7 +46,7 @@ class AgentState:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """What became of an answer."""
 
     answered: bool
@@ -58,7 +58,7 @@ class Turn:
 class _Handed:
     """Stands where the agent expects a model: hands over one answer."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: AgentConfig) -> None:
         self.config = config
         self.answer: tuple[Message, Response] | None = None
 
@@ -103,7 +103,7 @@ class _Handed:
 class _Environment:
     """Stands where the agent expects its environment: runs commands in the sandbox."""
 
-    def __init__(self, sandbox: Sandbox, config: Config) -> None:
+    def __init__(self, sandbox: Sandbox, config: AgentConfig) -> None:
         self.config = config
         self.submission: bytes | None = None
         self.broken: str | None = None
@@ -142,7 +142,7 @@ class StepwiseAgent(DefaultAgent):  # type: ignore[misc]
     n_calls: int
     n_consecutive_format_errors: int
 
-    def __init__(self, sandbox: Sandbox, config: Config, step_limit: int) -> None:
+    def __init__(self, sandbox: Sandbox, config: AgentConfig, step_limit: int) -> None:
         """`step_limit` takes the place of upstream's; its limit of cost is off, since verdicts know no prices."""
         settings = {**config.agent, "step_limit": step_limit, "cost_limit": 0.0, "wall_time_limit_seconds": 0}
         self.handed, self.environment = _Handed(config), _Environment(sandbox, config)
@@ -159,7 +159,7 @@ class StepwiseAgent(DefaultAgent):  # type: ignore[misc]
             )
         )
 
-    def turn(self, message: Message, response: Response) -> Turn:
+    def turn(self, message: Message, response: Response) -> AgentTurn:
         """One turn of upstream's `run` on an answer, `message` being the answer as a message."""
         before = len(self.messages)
         self.handed.answer = (message, response)
@@ -178,7 +178,7 @@ class StepwiseAgent(DefaultAgent):  # type: ignore[misc]
             self.add_messages(_exit("LimitsExceeded"))
         added = self.messages[before:]
         answered = added[0]["role"] == "assistant"
-        return Turn(answered, [each for each in added[answered:] if each["role"] != _EXIT])
+        return AgentTurn(answered, [each for each in added[answered:] if each["role"] != _EXIT])
 
     @property
     def halted(self) -> str:

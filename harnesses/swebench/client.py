@@ -18,11 +18,11 @@ from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
-from builder.errors import Lost
-from harnesses.swebench import disk
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.labels import labels, unique_name
-from harnesses.swebench.limits import INIT, MIB, Limits
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench import disk
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.labels import labels, unique_name
+from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
 
 T = TypeVar("T")
 Bound = Literal["time", "memory", "disk"]

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from builder.errors import Lost
-from harnesses.swebench.limits import MIB, Limits
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench.limits import MIB, Limits
 
 RESERVE = 1024 * MIB
 """What must be free on the host's disk while a command runs: files that are deleted but still open are in no tree."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from builder.errors import Lost
-from builder.extras import require
-from harnesses.swebench.labels import remove_leftovers
+from stepdown.builder.common.extras import require
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench.labels import remove_leftovers
 
 _IDS = re.compile(r"\b[0-9a-f]{12,64}\b")
 _SECONDS = 120

@@ -7,21 +7,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from builder.actions.forms import kept_as_text
-from builder.errors import Technical
-from builder.records import Instance, Prefix, Response, Verdict
-from harnesses.swebench.agent import AgentState, StepwiseAgent
-from harnesses.swebench.grading import Grading
-from harnesses.swebench.sandbox import Sandbox
-from harnesses.swebench.snapshots import Snapshot, Snapshots
+from stepdown.builder.actions.forms import kept_as_text
+from stepdown.builder.errors import Technical
+from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.harnesses.swebench.agent import AgentState, StepwiseAgent
+from stepdown.harnesses.swebench.grading import PatchGrading
+from stepdown.harnesses.swebench.sandbox import Sandbox
+from stepdown.harnesses.swebench.snapshots import Snapshot, Snapshots
 
 
-class Judge(Protocol):
+class PatchGrader(Protocol):
     """Grades patches: `grading.Grader`."""
 
-    def grade(self, instance: Instance, patch: bytes) -> Grading: ...
+    def grade(self, instance: Instance, patch: bytes) -> PatchGrading: ...
 
-    def verify(self, instance: Instance, patch: bytes, times: int = 0) -> Grading: ...
+    def verify(self, instance: Instance, patch: bytes, times: int = 0) -> PatchGrading: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class SWEBenchEpisode:
         """`snapshot` is what the sandbox was started from: it must outlive it."""
         self._instance, self._sandbox, self._agent, self._shared = instance, sandbox, agent, shared
         self._prefix, self._responses, self._snapshot = prefix, responses, snapshot
-        self._grading: Grading | None = None
+        self._grading: PatchGrading | None = None
 
     def prefix(self) -> Prefix:
         """The agent's messages so far."""
@@ -120,7 +120,7 @@ class SWEBenchEpisode:
         except Technical:
             return None
 
-    def _judged(self, judge: Callable[[bytes], Grading]) -> tuple[Verdict, str]:
+    def _judged(self, judge: Callable[[bytes], PatchGrading]) -> tuple[Verdict, str]:
         submission = self._agent.environment.submission
         if submission is None:
             return Verdict.INCOMPLETE, _UNSUBMITTED.get(self._agent.halted, "nothing was submitted")
@@ -142,7 +142,7 @@ _UNSUBMITTED = {
 class Shared:
     """What all episodes of a harness share."""
 
-    judge: Judge
+    judge: PatchGrader
     snapshots: Snapshots
     checkpoints: bool
     """Whether there are any."""

@@ -24,15 +24,15 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from builder.errors import Lost, Technical
-from builder.records import Instance, Verdict, clean_text, digest
-from builder.validation import JsonObject, Strict
-from harnesses.swebench import images
-from harnesses.swebench.client import Bound, GraderClient, Notes, Stage
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.instances import Task
-from harnesses.swebench.limits import MIB, Limits
-from harnesses.swebench.upstream import grader, pinned_version
+from stepdown.builder.config.validation import JsonObject, Strict
+from stepdown.builder.errors import Lost, Technical
+from stepdown.builder.records import Instance, Verdict, clean_text, digest
+from stepdown.harnesses.swebench import images
+from stepdown.harnesses.swebench.client import Bound, GraderClient, Notes, Stage
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.instances import Task
+from stepdown.harnesses.swebench.limits import MIB, Limits
+from stepdown.harnesses.swebench.upstream import grader, pinned_version
 
 VERSION = "1"
 """Raised with every change here that can change a verdict: gradings of another version are not used again."""
@@ -50,7 +50,7 @@ _STALE = 86_400.0
 """Seconds after which the files of a run that never ended are those of a crash."""
 
 
-class Usage(Strict):
+class GradingUsage(Strict):
     """What one grading took."""
 
     seconds: float = 0.0
@@ -60,7 +60,7 @@ class Usage(Strict):
     """Bytes written beyond the image's."""
 
 
-class Grading(Strict):
+class PatchGrading(Strict):
     """The verdict on one patch of one instance, and what it rests on."""
 
     verdict: Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCOMPLETE]
@@ -72,7 +72,7 @@ class Grading(Strict):
     """The official report on the instance, as it is."""
     over: Bound | None = None
     """The limit that the tests were over."""
-    usage: Usage = Usage()
+    usage: GradingUsage = GradingUsage()
 
     def evidence(self) -> JsonObject:
         """What an auditor wants of it: a function of the patch, without times or figures of this machine.
@@ -120,19 +120,19 @@ class Grader:
         self._guard = Lock()
         self._remove_stale()
 
-    def grade(self, instance: Instance, patch: bytes | str) -> Grading:
+    def grade(self, instance: Instance, patch: bytes | str) -> PatchGrading:
         """The verdict on a patch, from its file where it was graded before. Raises Technical."""
         task, content = Task.of(instance), _bytes(patch)
         if not content.strip():
-            return Grading(verdict=Verdict.FAIL, reason="the patch is empty", patch=_sha(content))
+            return PatchGrading(verdict=Verdict.FAIL, reason="the patch is empty", patch=_sha(content))
         with self._one_at_a_time(task, content):
-            known: Grading | None = self._read(self._place(task, _sha(content)), Grading)
+            known: PatchGrading | None = self._read(self._place(task, _sha(content)), PatchGrading)
             if known is None:
                 known = self._judged(task, content)
                 self._write(self._place(task, _sha(content)), known)
             return known
 
-    def verify(self, instance: Instance, patch: bytes | str, times: int = 0) -> Grading:
+    def verify(self, instance: Instance, patch: bytes | str, times: int = 0) -> PatchGrading:
         """The verdict on a seed's patch, graded afresh so many times (0: as `grade` has it).
 
         Where gradings differ the instance is flaky, and none of its seeds will do from then on. What a seed that passes
@@ -142,14 +142,14 @@ class Grader:
         if times == 0 or not content.strip():
             gradings = [self.grade(instance, patch)]
         else:
-            known: Grading | None = self._read(self._place(task, FLAKY), Grading)
+            known: PatchGrading | None = self._read(self._place(task, FLAKY), PatchGrading)
             if known is not None:
                 return known
             gradings = []
             for _ in range(times):
                 gradings.append(self._afresh(task, content))
                 if gradings[-1].verdict is not gradings[0].verdict:
-                    flaky = Grading(verdict=Verdict.INCOMPLETE, reason=FLAKY, patch=_sha(content))
+                    flaky = PatchGrading(verdict=Verdict.INCOMPLETE, reason=FLAKY, patch=_sha(content))
                     self._write(self._place(task, FLAKY), flaky)
                     return flaky
         if gradings[0].verdict is Verdict.PASS:
@@ -157,7 +157,7 @@ class Grader:
             self._write(self._place(task, SEED), _most([each.usage for each in gradings]))
         return gradings[0]
 
-    def _judged(self, task: Task, patch: bytes) -> Grading:
+    def _judged(self, task: Task, patch: bytes) -> PatchGrading:
         """The verdict by the rule for what takes too much: twice, and the seed's patch needed far less."""
         try:
             return self._run(task, patch)
@@ -167,26 +167,26 @@ class Grader:
             return self._run(task, patch)
         except _Over as again:
             bound = again.bound
-        seed = self._read(self._place(task, SEED), Usage)
+        seed = self._read(self._place(task, SEED), GradingUsage)
         if not self._has_spare(bound, seed):
             raise Technical(
                 f"the tests were over their limit of {bound}, and it is not known that the seed's patch needed less "
                 f"than a third of it"
             )
-        return Grading(
+        return PatchGrading(
             verdict=Verdict.FAIL,
             reason=f"the tests were twice over their limit of {bound}",
             patch=_sha(patch),
             over=bound,
         )
 
-    def _afresh(self, task: Task, patch: bytes) -> Grading:
+    def _afresh(self, task: Task, patch: bytes) -> PatchGrading:
         try:
             return self._run(task, patch)
         except _Over as over:
             raise Technical(f"the tests of the seed's patch were over their limit of {over.bound}") from None
 
-    def _has_spare(self, bound: Bound, seed: Usage | None) -> bool:
+    def _has_spare(self, bound: Bound, seed: GradingUsage | None) -> bool:
         if seed is None:
             return False
         limits = {"time": self._seconds, "memory": self._limits.memory_mib * MIB, "disk": self._limits.disk_mib * MIB}
@@ -195,7 +195,7 @@ class Grader:
 
     # One run of the official grader
 
-    def _run(self, task: Task, patch: bytes) -> Grading:
+    def _run(self, task: Task, patch: bytes) -> PatchGrading:
         """Run it, again where the apparatus failed. Raises Technical where it still does, and _Over."""
         failures: list[str] = []
         for attempt in Retrying(
@@ -212,7 +212,7 @@ class Grader:
                     raise type(error)(error.reason, failures[:-1]) from None
         raise AssertionError("unreachable")
 
-    def _run_once(self, task: Task, patch: bytes) -> Grading:
+    def _run_once(self, task: Task, patch: bytes) -> PatchGrading:
         images.ensure(self._engine.client, task.image)
         client = GraderClient(self._engine, self._limits, self._seconds, patch)
         logs = self._folder / "running" / f"{_sha(patch)[:16]}.{uuid.uuid4().hex[:8]}"
@@ -225,7 +225,7 @@ class Grader:
             client.close()
             self._keep_log(task, logs, patch)
         grading = self._read_off(report, alive, notes)
-        usage = Usage(seconds=round(notes.tested_for(), 3), memory=memory, disk=notes.disk)
+        usage = GradingUsage(seconds=round(notes.tested_for(), 3), memory=memory, disk=notes.disk)
         return grading.model_copy(update={"patch": _sha(patch), "usage": usage})
 
     def _official(self, task: Task, patch: bytes, client: GraderClient, logs: Path) -> JsonObject | None:
@@ -243,21 +243,21 @@ class Grader:
         )
         return result[1][task.instance_id] if result else None
 
-    def _read_off(self, report: JsonObject | None, alive: bool, notes: Notes) -> Grading:
+    def _read_off(self, report: JsonObject | None, alive: bool, notes: Notes) -> PatchGrading:
         """The verdict on one run. Raises _Over and Technical."""
         if notes.over == "disk":
             raise _Over("disk")
         if alive and notes.stage is Stage.TESTED and report is not None:
             if report["resolved"]:
-                return Grading(verdict=Verdict.PASS, report=report)
+                return PatchGrading(verdict=Verdict.PASS, report=report)
             if notes.over is None:
-                return Grading(verdict=Verdict.FAIL, reason=_why_unresolved(report), report=report)
+                return PatchGrading(verdict=Verdict.FAIL, reason=_why_unresolved(report), report=report)
         if notes.over == "memory":
             raise _Over("memory")
         if alive and report is None and notes.tested_for() >= self._seconds:
             raise _Over("time")
         if alive and notes.stage is Stage.PATCHING and not notes.troubles:
-            return Grading(verdict=Verdict.FAIL, reason="the patch does not apply")
+            return PatchGrading(verdict=Verdict.FAIL, reason="the patch does not apply")
         problem = notes.troubles[-1] if notes.troubles else "the grader made no report"
         failure = Technical if alive else Lost
         raise failure(f"grading failed: {problem}", notes.troubles[:-1])
@@ -323,9 +323,9 @@ def _why_unresolved(report: Mapping[str, Any]) -> str:
     return f"tests fail: {', '.join(left)}"
 
 
-def _most(usages: list[Usage]) -> Usage:
+def _most(usages: list[GradingUsage]) -> GradingUsage:
     memory = [usage.memory for usage in usages]
-    return Usage(
+    return GradingUsage(
         seconds=max(usage.seconds for usage in usages),
         memory=None if None in memory else max(filter(None, memory), default=0),
         disk=max(usage.disk for usage in usages),

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from builder.errors import Lost, Technical
-from builder.records import Instance, Prefix, Response, digest
-from builder.validation import Strict, validated
-from harnesses.base import Checkpoint, Need
-from harnesses.swebench import grading, images, mini, volatile
-from harnesses.swebench.engine import Engine, reaching
-from harnesses.swebench.instances import BENCHMARK, Task, select
-from harnesses.swebench.limits import INIT, Limits
-from harnesses.swebench.sandbox import Sandbox
-from harnesses.swebench.snapshots import Snapshots
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.errors import Lost, Technical
+from stepdown.builder.records import Instance, Prefix, Response, digest
+from stepdown.harnesses.base import Checkpoint, Need
+from stepdown.harnesses.swebench import grading, images, mini, volatile
+from stepdown.harnesses.swebench.engine import Engine, reaching
+from stepdown.harnesses.swebench.instances import BENCHMARK, Task, select
+from stepdown.harnesses.swebench.limits import INIT, Limits
+from stepdown.harnesses.swebench.sandbox import Sandbox
+from stepdown.harnesses.swebench.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
+    from stepdown.harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
 
 VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
@@ -127,8 +127,8 @@ class SWEBench:
 
     @contextmanager
     def _fresh(self, instance: Instance) -> Iterator[SWEBenchEpisode]:
-        from harnesses.swebench.agent import TOOLS, StepwiseAgent
-        from harnesses.swebench.episode import SWEBenchEpisode
+        from stepdown.harnesses.swebench.agent import TOOLS, StepwiseAgent
+        from stepdown.harnesses.swebench.episode import SWEBenchEpisode
 
         task = Task.of(instance)
         images.ensure(self._engine.client, task.image)
@@ -144,8 +144,8 @@ class SWEBench:
 
     @contextmanager
     def _from_snapshot(self, instance: Instance, at: EpisodeCheckpoint) -> Iterator[SWEBenchEpisode]:
-        from harnesses.swebench.agent import StepwiseAgent
-        from harnesses.swebench.episode import SWEBenchEpisode
+        from stepdown.harnesses.swebench.agent import StepwiseAgent
+        from stepdown.harnesses.swebench.episode import SWEBenchEpisode
 
         sandbox = self._sandbox(at.snapshot.image, Task.of(instance).image)
         try:
@@ -175,7 +175,7 @@ class SWEBench:
     # What episodes share
 
     def _shared(self) -> Any:
-        from harnesses.swebench.episode import Shared
+        from stepdown.harnesses.swebench.episode import Shared
 
         return Shared(
             judge=self._judge(),

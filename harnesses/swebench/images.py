@@ -6,8 +6,8 @@ from collections import defaultdict
 from threading import Lock
 from typing import Any
 
-from builder.errors import Technical
-from harnesses.swebench.engine import reaching
+from stepdown.builder.errors import Technical
+from stepdown.harnesses.swebench.engine import reaching
 
 _pulling: defaultdict[str, Lock] = defaultdict(Lock)
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from builder.errors import BadInput
-from builder.extras import require
-from builder.records import Instance
-from builder.validation import Strict, read_jsonl, read_text, validated
-from harnesses.swebench.upstream import log_parsers
+from stepdown.builder.common.extras import require
+from stepdown.builder.config.validation import Strict, read_jsonl, read_text, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Instance
+from stepdown.harnesses.swebench.upstream import log_parsers
 
 BENCHMARK = "swebench"
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from builder.validation import Strict
+from stepdown.builder.config.validation import Strict
 
 MIB = 1 << 20
 

@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from builder.errors import BadInput
-from builder.validation import read_yaml
+from stepdown.builder.config.validation import read_yaml
+from stepdown.builder.errors import BadInput
 
 CONFIG = "config/benchmarks/swebench.yaml"
 """The package's own configuration of SWE-bench with tool calls: prompts, templates, environment, limits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class AgentConfig:
     """What is used of the configuration file."""
 
     agent: Mapping[str, Any]
@@ -43,14 +43,14 @@ def pinned_version() -> str:
 
 
 @cache
-def config() -> Config:
+def config() -> AgentConfig:
     """The package's configuration of SWE-bench. Raises BadInput where it is not installed."""
     found = importlib.util.find_spec("minisweagent")
     if found is None or not found.submodule_search_locations:
         raise _missing()
     data = read_yaml(Path(found.submodule_search_locations[0]) / CONFIG)
     environment = data["environment"]
-    return Config(
+    return AgentConfig(
         agent=data["agent"],
         observation_template=data["model"]["observation_template"],
         format_error_template=data["model"]["format_error_template"],

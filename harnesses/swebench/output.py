@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal
 
-from harnesses.swebench.limits import MIB
+from stepdown.harnesses.swebench.limits import MIB
 
 FIRST = MIB
 """Bytes that are kept of the start of an output."""

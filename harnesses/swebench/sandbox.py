@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from builder.errors import Lost
-from harnesses.swebench import disk
-from harnesses.swebench.engine import Engine, reaching
-from harnesses.swebench.labels import KIND, labels, unique_name
-from harnesses.swebench.limits import INIT, MIB, Limits
-from harnesses.swebench.output import MOST, Kept, Stopped, Stream
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench import disk
+from stepdown.harnesses.swebench.engine import Engine, reaching
+from stepdown.harnesses.swebench.labels import KIND, labels, unique_name
+from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
+from stepdown.harnesses.swebench.output import MOST, Kept, Stopped, Stream
 
 LONGEST_COMMAND = 131_071
 """Bytes that Linux takes as one argument of a program."""

@@ -7,9 +7,9 @@ import uuid
 import weakref
 from dataclasses import dataclass
 
-from harnesses.swebench.engine import Engine, reaching
-from harnesses.swebench.limits import MIB
-from harnesses.swebench.sandbox import Sandbox
+from stepdown.harnesses.swebench.engine import Engine, reaching
+from stepdown.harnesses.swebench.limits import MIB
+from stepdown.harnesses.swebench.sandbox import Sandbox
 
 REPOSITORY = "stepdown-snapshot"
 

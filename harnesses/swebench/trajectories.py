@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from builder.actions.forms import Unparsable, tool_call
-from builder.errors import BadInput
-from builder.records import clean_text
-from builder.validation import read_text, validated
+from stepdown.builder.actions.forms import Unparsable, tool_call
+from stepdown.builder.config.validation import read_text, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import clean_text
 
 SUFFIX = ".traj.json"
 TOOL = "bash"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from builder.errors import BadInput
+from stepdown.builder.errors import BadInput
 
 
 def pinned_version() -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from builder.errors import BadInput
-from judges.calibration.measure import Measured, measured
+from stepdown.builder.errors import BadInput
+from stepdown.judges.calibration.measure import Measured, measured
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from builder.errors import BadInput
-from builder.validation import read_jsonl, validated
-from judges.case import Case, Piece, Turn
-from judges.guards import items_of
-from judges.report import RATINGS
+from stepdown.builder.config.validation import read_jsonl, validated
+from stepdown.builder.errors import BadInput
+from stepdown.judges.case import Case, Piece, Turn
+from stepdown.judges.guards import items_of
+from stepdown.judges.report import RATINGS
 
 GUARDS = "guards"
 """The score that the deterministic guards give: 1 / (1 + items that are in no source)."""
@@ -77,14 +77,14 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class RatedAnswers:
     """The answers of a file that can be judged, and how many were left out, by reason."""
 
     rated: tuple[Rated, ...]
     left_out: dict[str, int]
 
 
-def read(path: Path, scores: Sequence[str] = ()) -> Answers:
+def read(path: Path, scores: Sequence[str] = ()) -> RatedAnswers:
     """The answerable answers of a JSONL file, each with the named scores, or all that its first line records.
 
     A score is a number under `judges`, or a field of the line itself. Raises BadInput, naming the line and the field.
@@ -107,7 +107,7 @@ def read(path: Path, scores: Sequence[str] = ()) -> Answers:
         rated.append(Rated(number, line.task_id, group, case, medians, found))
     if not rated:
         raise BadInput("it holds no answerable answer with passages", file=path)
-    return Answers(tuple(rated), left_out)
+    return RatedAnswers(tuple(rated), left_out)
 
 
 def _why_not(line: _Line) -> str | None:

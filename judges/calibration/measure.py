@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from builder.intervals import Interval, exact_interval
+from stepdown.builder.common.intervals import Interval, exact_interval
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class MeasuredShare:
     """A count, and the rate behind it with its exact interval."""
 
     count: int
@@ -44,19 +44,19 @@ class Measured:
     good: int
 
     @property
-    def pseudo_pass(self) -> Share:
+    def pseudo_pass(self) -> MeasuredShare:
         """P(pass | bad)."""
-        return Share(self.passed_bad, self.bad)
+        return MeasuredShare(self.passed_bad, self.bad)
 
     @property
-    def recall(self) -> Share:
+    def recall(self) -> MeasuredShare:
         """P(pass | good)."""
-        return Share(self.passed_good, self.good)
+        return MeasuredShare(self.passed_good, self.good)
 
     @property
-    def bad_among_passed(self) -> Share:
+    def bad_among_passed(self) -> MeasuredShare:
         """P(bad | pass): what a dataset that believes the judge holds of bad answers."""
-        return Share(self.passed_bad, self.passed_bad + self.passed_good)
+        return MeasuredShare(self.passed_bad, self.passed_bad + self.passed_good)
 
     @property
     def gain(self) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from builder.errors import BadInput
-from builder.extras import require
-from builder.intervals import exact_interval
+from stepdown.builder.common.extras import require
+from stepdown.builder.common.intervals import exact_interval
+from stepdown.builder.errors import BadInput
 
 
 def draw(path: Path, scores: Mapping[str, Sequence[float]], good: Sequence[bool], target: float) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from builder.errors import BadInput
-from builder.extras import require
-from judges.calibration.choosing import (
+from stepdown.builder.common.extras import require
+from stepdown.builder.errors import BadInput
+from stepdown.judges.calibration.choosing import (
     Chosen,
     Comparison,
     Difference,
@@ -18,16 +18,16 @@ from judges.calibration.choosing import (
     compared,
     hindsight,
 )
-from judges.calibration.data import Answers
-from judges.calibration.measure import Measured, measured
-from judges.report import RATINGS
+from stepdown.judges.calibration.data import RatedAnswers
+from stepdown.judges.calibration.measure import Measured, measured
+from stepdown.judges.report import RATINGS
 
 GRID = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Thresholds that are shown where none are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ThresholdChoice:
     """What was chosen on some conversations and came out on others."""
 
     target: float
@@ -42,16 +42,16 @@ class Choice:
 class Study:
     """Everything that a calibration says."""
 
-    answers: Answers
+    answers: RatedAnswers
     least: float
     table: tuple[tuple[str, float, Measured], ...]
     """Score, threshold, and what it passes, against all ratings together."""
     by_rating: tuple[tuple[str, str, float, Measured], ...]
     """Rating, score, threshold: against one rating alone."""
-    choice: Choice
+    choice: ThresholdChoice
 
 
-def study(answers: Answers, thresholds: Sequence[float], target: float, least: float, seed: int) -> Study:
+def study(answers: RatedAnswers, thresholds: Sequence[float], target: float, least: float, seed: int) -> Study:
     """Calibrate. Raises BadInput where the answers can not carry it."""
     rated = answers.rated
     good = [one.is_good(least) for one in rated]
@@ -77,7 +77,7 @@ def study(answers: Answers, thresholds: Sequence[float], target: float, least: f
     single = chosen(singles, flags, groups, target)
     combination = chosen(combined, flags, groups, target) if combined else None
     comparison = compared(single, combination, flags, groups, seed) if combination else None
-    choice = Choice(target, single, combination, comparison, hindsight({**singles, **combined}, flags, target))
+    choice = ThresholdChoice(target, single, combination, comparison, hindsight({**singles, **combined}, flags, target))
     return Study(answers, least, tuple(table), tuple(by_rating), choice)
 
 
@@ -110,7 +110,7 @@ def _measured(found: Measured) -> Iterator[str]:
     yield f"  P(bad | pass)  {found.bad_among_passed}"
 
 
-def _choice(choice: Choice) -> Iterator[str]:
+def _choice(choice: ThresholdChoice) -> Iterator[str]:
     yield f"chosen for P(pass | bad) <= {choice.target:g}, by nested cross-validation over conversations"
     yield from _chosen("single score", choice.single)
     if choice.combination is not None and choice.comparison is not None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from judges.case import Case
-from judges.guards import dates, names, numbers, units
-from judges.text import plain, sentences
+from stepdown.judges.case import Case
+from stepdown.judges.guards import dates, names, numbers, units
+from stepdown.judges.text import plain, sentences
 
 Kind = Literal["number", "date", "name", "unit"]
 FIGURES: frozenset[str] = frozenset({"number", "date"})

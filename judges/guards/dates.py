@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from judges.text import listed
+from stepdown.judges.text import listed
 
 MONTHS = "january february march april may june july august september october november december"
 _MONTHS = listed(MONTHS)

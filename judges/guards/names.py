@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import regex
 
-from judges.guards.dates import MONTHS
-from judges.text import listed
+from stepdown.judges.guards.dates import MONTHS
+from stepdown.judges.text import listed
 
 _WORD = regex.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
 _OPENED = regex.compile(r"(?:^|[:;.!?(] ?)[^\w]*+")

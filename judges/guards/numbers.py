@@ -10,7 +10,7 @@ from typing import Literal
 
 import regex
 
-from judges.text import listed
+from stepdown.judges.text import listed
 
 _UNITS = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "

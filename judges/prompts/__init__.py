@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from builder.records import digest, exact_digest
-from judges.report import tool
+from stepdown.builder.records import digest, exact_digest
+from stepdown.judges.report import tool
 
 NAMES = ("rubric", "rag", "meeting", "question")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harnesses.planted.setup import planted_config, planted_seeds
+from stepdown.harnesses.planted.setup import planted_config, planted_seeds
 from tests.conftest import stepdown
 
 SOURCE = {"instances": 12, "steps": 6}

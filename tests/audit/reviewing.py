@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from audit.cases import cases_of
-from audit.store import AuditStore
-from audit.verdicts import Choice
+from stepdown.audit.cases import open_cases
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditStep
 
 
-def review(run: Path, reviewer: str, verdict: Callable[[Choice], str | None], notes: str = "") -> None:
+def review(run: Path, reviewer: str, verdict: Callable[[AuditStep], str | None], notes: str = "") -> None:
     """Answer every step of a reviewer's queue; None leaves one out."""
-    with cases_of(run) as cases, AuditStore(run) as store:
+    with open_cases(run) as cases, AuditStore(run) as store:
         for item in store.queue(reviewer):
             step = item.step
             said = verdict(step)
@@ -23,17 +23,17 @@ def review(run: Path, reviewer: str, verdict: Callable[[Choice], str | None], no
                 store.record(reviewer, step.id, said, notes, prefix=prefix)
 
 
-def tight(step: Choice) -> str:
+def tight(step: AuditStep) -> str:
     return "tight"
 
 
-def only(verdict: str, *steps: Choice | str) -> Callable[[Choice], str]:
+def only(verdict: str, *steps: AuditStep | str) -> Callable[[AuditStep], str]:
     """That verdict on the steps named, tight on all others."""
     ids = {step if isinstance(step, str) else step.id for step in steps}
     return lambda step: verdict if step.id in ids else "tight"
 
 
-def choices(run: Path) -> list[Choice]:
+def choices(run: Path) -> list[AuditStep]:
     with AuditStore(run) as store:
         return list(store.steps())
 

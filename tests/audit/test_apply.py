@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.revisions import current_files
-from audit.settling import Settled, settled
-from audit.store import AuditStore
-from audit.verdicts import AuditVerdict, Choice, Recorded, Reviewed
-from builder.errors import BadInput
+from stepdown.audit.revisions import current_files
+from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditStep, AuditVerdict, Recorded, Reviewed
+from stepdown.builder.errors import BadInput
 from tests import workshop
 from tests.audit.reviewing import by_id, choices, only, review, rows, tight
 from tests.conftest import Shop, started, stepdown
@@ -34,7 +34,7 @@ def base_bytes(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in BASE}
 
 
-def above_lowest(run: Path) -> list[Choice]:
+def above_lowest(run: Path) -> list[AuditStep]:
     return [step for step in choices(run) if not step.lowest]
 
 
@@ -287,20 +287,20 @@ VERDICTS = list(AuditVerdict)
 def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
     given_verdicts: list[AuditVerdict], awaited: int, lowest: bool
 ) -> None:
-    step = Choice("made/job/1", "made", "job", 1, "mid", 1, lowest, "")
+    step = AuditStep("made/job/1", "made", "job", 1, "mid", 1, lowest, "")
     said = tuple(Recorded(step.id, f"r{n}", verdict, "", "", "", "") for n, verdict in enumerate(given_verdicts))
     found = settled(Reviewed(step, said, awaited))
     counts = Counter(given_verdicts)
     if lowest:
         del counts[AuditVerdict.LOWER]
-        assert found is not Settled.LOWER
+        assert found is not ReviewOutcome.LOWER
     winners = [verdict for verdict, count in counts.items() if count * 2 > counts.total() + awaited]
     if winners:
         assert found.value == winners[0].value
     else:
         assert found.holds_back
         assert not found.is_verdict
-        assert (found is Settled.OPEN) == (awaited > 0 or not counts.total())
+        assert (found is ReviewOutcome.OPEN) == (awaited > 0 or not counts.total())
 
 
 def test_a_release_waits_for_what_was_said_after_the_revision(sampled: Path, tmp_path: Path) -> None:

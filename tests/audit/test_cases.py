@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from audit.cases import NameMask, cases_of
-from builder.errors import BadInput
-from builder.pool import Model
+from stepdown.audit.cases import open_cases
+from stepdown.builder.artifacts.queue import NameMask
+from stepdown.builder.config.pool import Model
+from stepdown.builder.errors import BadInput
 from tests import workshop
 from tests.conftest import Shop
 from tests.provider import Provider
@@ -18,7 +19,7 @@ from tests.provider import Provider
 def test_a_case_shows_the_row_and_what_one_tier_lower_answered(shop: Shop, provider: Callable[..., Provider]) -> None:
     assert shop.build(workshop.config(provider().url, [[0, 1, 5]])).code == 0
     rows = shop.read("question_bank.jsonl")
-    with cases_of(shop.run) as cases:
+    with open_cases(shop.run) as cases:
         low, mid, high = (cases.of("workshop", "job-0", step) for step in (1, 2, 3))
     assert [list(case.messages) for case in (low, mid, high)] == [row["messages"] for row in rows]
     assert [(case.tier, case.below) for case in (low, mid, high)] == [("low", None), ("mid", "low"), ("high", "mid")]
@@ -32,7 +33,7 @@ def test_a_case_shows_the_row_and_what_one_tier_lower_answered(shop: Shop, provi
 
 def test_a_row_that_is_not_there_is_refused(shop: Shop, provider: Callable[..., Provider]) -> None:
     assert shop.build(workshop.config(provider().url, [[0]])).code == 0
-    with cases_of(shop.run) as cases:
+    with open_cases(shop.run) as cases:
         for place in (("workshop", "job-0", 2), ("workshop", "job-0", 0), ("workshop", "job-9", 1)):
             with pytest.raises(BadInput, match="no row"):
                 cases.of(*place)

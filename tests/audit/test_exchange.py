@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from audit.cases import cases_of
-from audit.exchange.records import account_id
-from audit.exchange.tables import quoted, unquoted
-from audit.store import AuditStore, plain_notes
-from audit.verdicts import AuditVerdict
+from stepdown.audit.cases import open_cases
+from stepdown.audit.exchange.records import account_id
+from stepdown.audit.exchange.tables import quoted, unquoted
+from stepdown.audit.store import AuditStore, plain_notes
+from stepdown.audit.verdicts import AuditVerdict
 from tests.audit.reviewing import choices, review, rows, said, tight
 from tests.conftest import stepdown
 
@@ -67,7 +67,7 @@ def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: 
 
 def record(run: Path, reviewer: str, answers: list[tuple[str, str] | None]) -> None:
     given_by_step = dict(zip((step.id for step in choices(run)), answers, strict=False))
-    with cases_of(run) as cases, AuditStore(run) as store:
+    with open_cases(run) as cases, AuditStore(run) as store:
         for step in store.steps():
             answer = given_by_step.get(step.id)
             if answer is None or (step.lowest and answer[0] == AuditVerdict.LOWER):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.store import FILE_NAME, AuditStore
+from stepdown.audit.store import FILE_NAME, AuditStore
 from tests.audit.reviewing import choices, only, review, said, tight
 from tests.conftest import Result, stepdown
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from audit.settling import Settled, settled
-from audit.store import AuditStore
+from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.store import AuditStore
 from tests.audit.reviewing import choices, review, said
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
@@ -71,14 +71,14 @@ def test_a_step_that_waits_for_a_second_reviewer_waits_in_the_new_version_too(sh
     assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
     with AuditStore(new.run) as store:
         found = {one.step.id: settled(one) for one in store.reviewed()}
-        assert set(found.values()) == {Settled.OPEN}
+        assert set(found.values()) == {ReviewOutcome.OPEN}
         assert {item.step.id for item in store.queue("bo")} == set(found)
     review(old.run, "bo", lambda step: "tight" if step.lowest else "uncertain")
     assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
     with AuditStore(new.run) as store:
         found = {one.step.id: settled(one) for one in store.reviewed()}
-    assert found["workshop/job-0/1"] is Settled.TIGHT
-    assert found["workshop/job-0/2"] is Settled.OPEN
+    assert found["workshop/job-0/1"] is ReviewOutcome.TIGHT
+    assert found["workshop/job-0/2"] is ReviewOutcome.OPEN
 
 
 def test_what_was_carried_is_carried_once_and_stays_taken_back(shop: Shop, provider: Start) -> None:

@@ -9,18 +9,19 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.sampling import Plan, assigned, chosen, drawn
-from audit.store import AuditStore
-from audit.verdicts import Choice
+from stepdown.audit.sampling import SamplingPlan, assignments, sampled_steps
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.artifacts.sampling import draw_of
 from tests import workshop
 from tests.audit.reviewing import choices, review, rows, tight
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 
 
-def steps(count: int, tiers: tuple[str, ...] = ("low", "mid", "high")) -> list[Choice]:
+def steps(count: int, tiers: tuple[str, ...] = ("low", "mid", "high")) -> list[AuditStep]:
     return [
-        Choice(
+        AuditStep(
             f"made/job-{n // 5}/{n % 5 + 1}", "made", f"job-{n // 5}", n % 5 + 1, tiers[n % len(tiers)], 0, False, ""
         )
         for n in range(count)
@@ -28,22 +29,22 @@ def steps(count: int, tiers: tuple[str, ...] = ("low", "mid", "high")) -> list[C
 
 
 def test_a_steps_draw_is_what_it_was_on_the_first_machine() -> None:
-    assert drawn(0, "bfcl/multi_turn_base_0/1") == 4763820150382874945
-    assert drawn(7, "bfcl/multi_turn_base_0/1") == 10502253691006542343
-    assert drawn(0, "swebench/django__django-11099/7") == 1064340749247142109
-    assert drawn(0, "made/é/3") == 6847994745157116520
+    assert draw_of(0, "bfcl/multi_turn_base_0/1") == 4763820150382874945
+    assert draw_of(7, "bfcl/multi_turn_base_0/1") == 10502253691006542343
+    assert draw_of(0, "swebench/django__django-11099/7") == 1064340749247142109
+    assert draw_of(0, "made/é/3") == 6847994745157116520
 
 
 def test_the_sample_of_a_seed_is_what_it_was_on_the_first_machine() -> None:
-    found = [step.id for step in chosen(Plan(0.05, 0), lambda: steps(100))]
+    found = [step.id for step in sampled_steps(SamplingPlan(0.05, 0), lambda: steps(100))]
     assert found == ["made/job-4/2", "made/job-7/3", "made/job-16/4", "made/job-19/4"]
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.floats(0, 1), st.integers(0, 9))
 def test_a_run_that_grows_keeps_its_sample(before: int, more: int, rate: float, seed: int) -> None:
-    plan = Plan(rate, seed)
-    early = {step.id for step in chosen(plan, lambda: steps(before))}
-    late = {step.id for step in chosen(plan, lambda: steps(before + more))}
+    plan = SamplingPlan(rate, seed)
+    early = {step.id for step in sampled_steps(plan, lambda: steps(before))}
+    late = {step.id for step in sampled_steps(plan, lambda: steps(before + more))}
     assert early == late & {step.id for step in steps(before)}
 
 
@@ -51,11 +52,11 @@ def test_a_run_that_grows_keeps_its_sample(before: int, more: int, rate: float, 
 def test_a_minimum_is_filled_by_the_smallest_draws_of_each_stratum(
     count: int, minimum: int, rate: float, by_tier: bool
 ) -> None:
-    plan = Plan(rate, 3, minimum, "tier" if by_tier else "workload")
-    found = {step.id for step in chosen(plan, lambda: steps(count))}
+    plan = SamplingPlan(rate, 3, minimum, "tier" if by_tier else "workload")
+    found = {step.id for step in sampled_steps(plan, lambda: steps(count))}
     strata = {plan.stratum(step) for step in steps(count)}
     for stratum in strata:
-        inside = sorted((drawn(3, step.id), step.id) for step in steps(count) if plan.stratum(step) == stratum)
+        inside = sorted((draw_of(3, step.id), step.id) for step in steps(count) if plan.stratum(step) == stratum)
         below_rate = [draw < rate * 2**64 for draw, _ in inside].count(True)
         wanted = {name for _, name in inside[: max(minimum, below_rate)]}
         assert {name for _, name in inside} & found == wanted
@@ -116,7 +117,7 @@ class OneTurn(workshop.Workshop):
 def test_steps_are_shared_out_to_reviewers_with_an_overlap(run: Path) -> None:
     given = ("audit", "sample", str(run), "--rate", "1")
     assert stepdown(*given, "--reviewers", "ann, bob", "--overlap", "0.25").code == 0
-    found = list(assigned((step.id for step in choices(run)), ("ann", "bob"), 0.25, 0))
+    found = list(assignments((step.id for step in choices(run)), ("ann", "bob"), 0.25, 0))
     per_step = Counter(step for _, step in found)
     assert set(per_step) == {step.id for step in choices(run)}
     assert 0 < sum(count == 2 for count in per_step.values()) < len(per_step)

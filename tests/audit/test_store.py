@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from audit.store import FILE_NAME, AuditStore
-from audit.verdicts import AuditVerdict, Choice, PreLabel
-from builder.errors import BadInput
+from stepdown.audit.store import FILE_NAME, AuditStore
+from stepdown.audit.verdicts import AuditStep, AuditVerdict, PreLabel
+from stepdown.builder.errors import BadInput
 from tests.conftest import ROOT
 
 SHOWN = "0f" * 32
 
 
-def choice(number: int) -> Choice:
-    return Choice(f"made/job-{number}/1", "made", f"job-{number}", 1, "mid", 1, False, "ab")
+def choice(number: int) -> AuditStep:
+    return AuditStep(f"made/job-{number}/1", "made", f"job-{number}", 1, "mid", 1, False, "ab")
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_threads_and_stores_share_a_file(store: AuditStore) -> None:
 RECORDS = """
 import os, sys
 from pathlib import Path
-from audit.store import AuditStore
+from stepdown.audit.store import AuditStore
 store = AuditStore(Path(sys.argv[1]))
 for number in range(5):
     store.record("ann", f"made/job-{number}/1", "tight", f"note {number}", prefix="00")

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from audit.agreement import _cohens_kappa, _fleiss_kappa
-from audit.store import AuditStore
-from audit.summary import AuditSummary, summarised
-from audit.verdicts import Choice
+from stepdown.audit.agreement import _cohens_kappa, _fleiss_kappa
+from stepdown.audit.store import AuditStore
+from stepdown.audit.summary import AuditSummary, summarised
+from stepdown.audit.verdicts import AuditStep
 from tests.audit.reviewing import choices, only, review, tight
 from tests.conftest import stepdown
 
 STEPS = {("bfcl", "low"): 120, ("bfcl", "mid"): 128, ("swe", "low"): 200, ("swe", "high"): 136, ("pinch", "low"): 48}
 
 
-def step(workload: str, number: int, tier: str) -> Choice:
-    return Choice(f"{workload}/job-{number}/1", workload, f"job-{number}", 1, tier, 0, tier == "low", "")
+def step(workload: str, number: int, tier: str) -> AuditStep:
+    return AuditStep(f"{workload}/job-{number}/1", workload, f"job-{number}", 1, tier, 0, tier == "low", "")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from audit.web.gate import LARGEST_BODY
+from stepdown.audit.web.gate import LARGEST_BODY
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from audit.verdicts import LONGEST_NOTES, AuditVerdict, Former, PreLabel
+from stepdown.audit.verdicts import LONGEST_NOTES, AuditVerdict, Former, PreLabel
 from tests.audit.gallery import NEEDLE, output
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop

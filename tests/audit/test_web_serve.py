@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from audit.store import AuditStore
+from stepdown.audit.store import AuditStore
 from tests.audit.web_review import CHROMIUM, CHROMIUM_OPTIONS, fields, sampled
 from tests.conftest import ROOT, Shop, started, stepdown
 
@@ -113,8 +113,8 @@ def test_wrong_input_is_one_line_and_exit_code_2(run: Path, tmp_path: Path) -> N
 # A server that is killed at the worst moment: while it saves, before or after the verdict is on disk.
 DYING = """
 import os, signal, sys
-from audit.store import AuditStore
-from builder.cli import main
+from stepdown.audit.store import AuditStore
+from stepdown.builder.cli.main import main
 
 saving = AuditStore.record_all
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from audit.cases import ReviewCase
-from audit.web.blocks import blocks, laid_out, regions
-from audit.web.outline import Outline, outline, parts, texts_of
-from audit.web.pieces import pieces, searched
-from audit.web.windows import PORTION, portion_end, windows
-from builder.records import Message
+from stepdown.audit.cases import ReviewCase
+from stepdown.audit.web.blocks import blocks, laid_out, regions
+from stepdown.audit.web.outline import Outline, outline, parts, texts_of
+from stepdown.audit.web.pieces import pieces, searched
+from stepdown.audit.web.windows import PORTION, portion_end, windows
+from stepdown.builder.records import Message
 from tests.audit.gallery import DIFF
 
 WORDS = st.sampled_from(

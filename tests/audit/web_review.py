@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 
-from audit.cases import cases_of
-from audit.store import AuditStore
-from audit.web.gate import Desk
-from audit.web.server import Running, running
+from stepdown.audit.cases import open_cases
+from stepdown.audit.store import AuditStore
+from stepdown.audit.web.gate import ReviewerAccess
+from stepdown.audit.web.server import Running, running
 from tests import workshop
 from tests.conftest import Shop, stepdown
 
@@ -46,7 +46,7 @@ class Review:
 
     store: AuditStore
     server: Running
-    desks: dict[str, Desk]
+    desks: dict[str, ReviewerAccess]
     failures: list[Exception] = field(default_factory=list)
 
     @property
@@ -73,8 +73,8 @@ class Review:
 @contextmanager
 def reviewed(run: Path, *reviewers: str) -> Iterator[Review]:
     """The run's page, served to reviewers; no page may fail."""
-    with cases_of(run) as cases, AuditStore(run) as store:
-        desks = [Desk(store.join(name)) for name in reviewers or ("ann",)]
+    with open_cases(run) as cases, AuditStore(run) as store:
+        desks = [ReviewerAccess(store.join(name)) for name in reviewers or ("ann",)]
         failures: list[Exception] = []
         with running(store, cases, desks, failures.append) as server:
             yield Review(store, server, {desk.reviewer: desk for desk in desks}, failures)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from builder.records import Instance, Prefix, Response, ToolCall, Verdict
-from harnesses.base import Episode
-from harnesses.bfcl import BFCL
+from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
+from stepdown.harnesses.base import Episode
+from stepdown.harnesses.bfcl import BFCL
 
 Player = Callable[[int, Prefix], Response]
 

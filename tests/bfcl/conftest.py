@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harnesses.bfcl import BFCL
+from stepdown.harnesses.bfcl import BFCL
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from builder.text import is_id
-from harnesses.bfcl.data import CATEGORIES, MULTI_TURN, RELEVANCE, SINGLE_TURN, select
-from harnesses.bfcl.families import functions_of
+from stepdown.builder.common.text import is_id
+from stepdown.harnesses.bfcl.data import CATEGORIES, MULTI_TURN, RELEVANCE, SINGLE_TURN, select
+from stepdown.harnesses.bfcl.families import functions_of
 
 
 @pytest.fixture(scope="module")

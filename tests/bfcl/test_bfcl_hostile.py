@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from bfcl_play import call, observations, one, played, scripted
 
-from builder.records import Instance, Response, ToolCall, Verdict
-from harnesses.bfcl import BFCL
+from stepdown.builder.records import Instance, Response, ToolCall, Verdict
+from stepdown.harnesses.bfcl import BFCL
 
 MATH = ("MathAPI", "multi_turn_base")
 FILES = ("GorillaFileSystem", "multi_turn_base")

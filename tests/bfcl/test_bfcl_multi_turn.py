@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from bfcl_play import call, finish, observations, one, played, reference, scripted
 
-from builder.records import Instance, Prefix, Response, ToolCall, Verdict
-from harnesses.bfcl import BFCL
-from harnesses.bfcl.data import MULTI_TURN
-from harnesses.bfcl.reference import CLOSING
+from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
+from stepdown.harnesses.bfcl import BFCL
+from stepdown.harnesses.bfcl.data import MULTI_TURN
+from stepdown.harnesses.bfcl.reference import CLOSING
 
 BASE = "multi_turn_base_50"
 """One turn of two calls."""
@@ -236,8 +236,8 @@ TRACE = """
 import random, sys
 sys.path.insert(0, sys.argv[1])
 from bfcl_play import call, finish, one, reference
-from harnesses.bfcl import BFCL
-from builder.records import digest
+from stepdown.harnesses.bfcl import BFCL
+from stepdown.builder.records import digest
 bfcl, seen = BFCL(), []
 for instance in list(bfcl.instances({"categories": {"multi_turn_base": "all", "multi_turn_long_context": "all"}}))[::9]:
     with bfcl.open(instance) as episode:

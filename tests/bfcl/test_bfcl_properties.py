@@ -11,9 +11,9 @@ from bfcl_play import one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builder.records import Instance, Prefix, Response, ToolCall, Verdict
-from harnesses.base import Episode
-from harnesses.bfcl import BFCL
+from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
+from stepdown.harnesses.base import Episode
+from stepdown.harnesses.bfcl import BFCL
 
 BFCL_ = BFCL()
 ENTRIES = [

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from bfcl_play import call, one, played, reference, scripted
 
-from builder.records import Response, Stop, ToolCall, Verdict
-from harnesses.bfcl import BFCL
-from harnesses.bfcl.data import RELEVANCE, SINGLE_TURN
+from stepdown.builder.records import Response, Stop, ToolCall, Verdict
+from stepdown.harnesses.bfcl import BFCL
+from stepdown.harnesses.bfcl.data import RELEVANCE, SINGLE_TURN
 
 # No response passes the official checker for these: a list with no accepted alternative, a parameter that the
 # function does not have, or numbers and words in a Java list that is read as text.

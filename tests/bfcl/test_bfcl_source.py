@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from builder.errors import BadInput
-from harnesses.base import Answers, Harness
-from harnesses.bfcl import BFCL
-from harnesses.bfcl.data import CATEGORIES
+from stepdown.builder.errors import BadInput
+from stepdown.harnesses.base import Answers, Harness
+from stepdown.harnesses.bfcl import BFCL
+from stepdown.harnesses.bfcl.data import CATEGORIES
 
 
 def chosen(harness: BFCL, **categories: Any) -> list[str]:

@@ -12,13 +12,13 @@ from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn
 from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils import execute_multi_turn_func_call
 from bfcl_play import observations
 
-from builder.records import Instance, Response, ToolCall, Verdict
-from harnesses.bfcl import BFCL
-from harnesses.bfcl.data import MULTI_TURN
-from harnesses.bfcl.decoding import Call
-from harnesses.bfcl.simulation import _sorted_sets
+from stepdown.builder.records import Instance, Response, ToolCall, Verdict
+from stepdown.harnesses.bfcl import BFCL
+from stepdown.harnesses.bfcl.data import MULTI_TURN
+from stepdown.harnesses.bfcl.decoding import DecodedCall
+from stepdown.harnesses.bfcl.simulation import _sorted_sets
 
-Turns = list[list[Call]]
+Turns = list[list[DecodedCall]]
 _names = count()
 
 
@@ -45,14 +45,14 @@ def mutated(turns: Turns, rng: random.Random) -> Turns:
             rng.shuffle(turns[at])
         elif kind == "change" and call.arguments:
             key = rng.choice(list(call.arguments))
-            turns[at][index] = Call(call.name, {**call.arguments, key: changed(call.arguments[key])})
+            turns[at][index] = DecodedCall(call.name, {**call.arguments, key: changed(call.arguments[key])})
         elif kind in ("later", "earlier"):
             other = min(max(at + (1 if kind == "later" else -1), 0), len(turns) - 1)
             turns[other].append(turns[at].pop(index))
         elif kind == "wrong name":
-            turns[at].insert(index, Call("no_such_function", {}))
+            turns[at].insert(index, DecodedCall("no_such_function", {}))
         elif kind == "wrong key":
-            turns[at].insert(index, Call(call.name, {**call.arguments, "surplus": 1}))
+            turns[at].insert(index, DecodedCall(call.name, {**call.arguments, "surplus": 1}))
     return turns
 
 

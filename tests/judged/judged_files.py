@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from builder.records import Instance, Response, Verdict
-from harnesses.base import Harness
+from stepdown.builder.records import Instance, Response, Verdict
+from stepdown.harnesses.base import Harness
 from tests.conftest import ROOT
 
 OWN = Path(__file__).parent / "data"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from judged_files import OWN, changed, named, own, upstream, written
 
-from builder.errors import BadInput
-from builder.records import FIRST, Instance, Response
-from harnesses.base import Answers, Harness, Judged
-from harnesses.mtrag import MTRAG
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import FIRST, Instance, Response
+from stepdown.harnesses.base import Answers, Harness, Judged
+from stepdown.harnesses.mtrag import MTRAG
 
 FILE = str(OWN / "mtrag.jsonl")
 NOT_RELEVANT = "no passage that people found relevant"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from builder.errors import BadInput, Technical
-from builder.records import Verdict
-from harnesses.qa.grading import Answer, Numeric, grader, grading_of
-from harnesses.qa.numbers import number, numbers
-from harnesses.qa.texts import normalised, occurs
-from harnesses.single_answer import Graded
+from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.records import Verdict
+from stepdown.harnesses.qa.grading import Answer, Numeric, grader, grading_of
+from stepdown.harnesses.qa.numbers import number, numbers
+from stepdown.harnesses.qa.texts import normalised, occurs
+from stepdown.harnesses.single_answer import Graded
 
 EVERY = ["case", "space", "punctuation"]
 HOSTILE = st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.text(alphabet="0123456789.,'-+eE%_x^*/: km")

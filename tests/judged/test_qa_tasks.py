@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from judged_files import verdict, written
 
-from builder.errors import BadInput, Technical
-from builder.records import FIRST, Instance, Response, Verdict
-from harnesses.base import Answers, Explains, Judged, NeedsJudge
-from harnesses.qa import QA
+from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.records import FIRST, Instance, Response, Verdict
+from stepdown.harnesses.base import Answers, Explains, Judged, NeedsJudge
+from stepdown.harnesses.qa import QA
 from tests.conftest import ROOT
 
 ROW = {"id": "a", "question": "What is 2 + 2?", "answers": ["4"]}

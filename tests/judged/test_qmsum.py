@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from judged_files import OWN, changed, named, own, upstream, written
 
-from builder import tokens
-from builder.errors import BadInput
-from builder.records import FIRST, Instance, Response
-from harnesses.base import Harness, Judged
-from harnesses.qmsum import QMSum
-from judges.case import Case
+from stepdown.builder.common import tokens
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import FIRST, Instance, Response
+from stepdown.harnesses.base import Harness, Judged
+from stepdown.harnesses.qmsum import QMSum
+from stepdown.judges.case import Case
 
 FILE = str(OWN / "qmsum.jsonl")
 GARDEN, ROOF = (instance.group for instance in QMSum().instances({"file": FILE, "queries": ["general"]}))

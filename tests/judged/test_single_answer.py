@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged_files import OWN, named
 
-from builder.records import Instance, Response, Stop, ToolCall, Verdict
-from harnesses.base import Episode, Harness, Judged
-from harnesses.mtrag import MTRAG
-from harnesses.qa import QA
-from harnesses.qmsum import QMSum
+from stepdown.builder.records import Instance, Response, Stop, ToolCall, Verdict
+from stepdown.harnesses.base import Episode, Harness, Judged
+from stepdown.harnesses.mtrag import MTRAG
+from stepdown.harnesses.qa import QA
+from stepdown.harnesses.qmsum import QMSum
 from tests.conftest import ROOT
 
 QUESTIONS = {"file": str(ROOT / "data" / "questions.jsonl")}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from builder.records import Instance, Prefix, Response, Verdict
-from builder.validation import validated
-from judges.case import Case
+from stepdown.builder.config.validation import validated
+from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.judges.case import Case
 from tests.judges.playing import LIBRARY
 from tests.provider import Answer, Request
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.config import Config
-from builder.validation import validated
-from judges.case import Case
-from judges.report import NAME
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.validation import validated
+from stepdown.judges.case import Case
+from stepdown.judges.report import NAME
 from tests.provider import Answer, Request
 
 LIBRARY = Path(__file__).parent / "library.jsonl"

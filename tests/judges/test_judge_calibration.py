@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.calibration.choosing import arrays, candidates, chosen, compared, threshold_for
+from stepdown.judges.calibration.choosing import arrays, candidates, chosen, compared, threshold_for
 from tests.conftest import ROOT, Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import entries, reporting
@@ -235,6 +235,6 @@ def test_a_library_that_is_missing_is_named(file: Path, library: str, monkeypatc
 
 def test_the_command_imports_no_provider_and_no_plotting_unless_needed() -> None:
     heavy = "('litellm', 'matplotlib', 'statsmodels', 'numpy')"
-    code = f"import sys, builder.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, stepdown.builder.cli.main; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.config import Judge, Thresholds
-from builder.pool import Model
-from builder.records import Response, Stop, ToolCall, Verdict
-from judges.case import Case, Piece, Turn
-from judges.decision import MOST_ITEMS, Grounds, decided, problems
-from judges.guards import items_of
-from judges.panel import judged, ruled
-from judges.report import Malformed, Report, read
-from judges.text import Tokens, sentences, words
+from stepdown.builder.config.pool import Model
+from stepdown.builder.config.protocol import JudgeConfig, Thresholds
+from stepdown.builder.records import Response, Stop, ToolCall, Verdict
+from stepdown.judges.case import Case, Piece, Turn
+from stepdown.judges.decision import MOST_ITEMS, Grounds, decided, problems
+from stepdown.judges.guards import items_of
+from stepdown.judges.panel import judge_case, ruled
+from stepdown.judges.report import Malformed, Report, read
+from stepdown.judges.text import Tokens, sentences, words
 
 CASE = Case(
     kind="rag",
@@ -298,21 +298,21 @@ class Nobody:
         raise AssertionError
 
 
-def panel(models: int, samples: int, rule: str) -> Judge:
+def panel(models: int, samples: int, rule: str) -> JudgeConfig:
     members = tuple(Model(name=f"j{number}", model=f"p/j{number}") for number in range(models))
-    return Judge(models=members, samples=samples, rule=rule)  # type: ignore[arg-type]
+    return JudgeConfig(models=members, samples=samples, rule=rule)  # type: ignore[arg-type]
 
 
 def test_an_answer_of_nothing_but_strange_figures_needs_no_judge() -> None:
     case = CASE.model_copy(update={"answer": " and ".join(str(5000 + n) for n in range(MOST_ITEMS + 1))})
-    finding = judged(case, panel(1, 1, "unanimous"), Nobody(), "s")
+    finding = judge_case(case, panel(1, 1, "unanimous"), Nobody(), "s")
     assert finding.verdict is Verdict.FAIL
     assert finding.opinions == ()
 
 
 @pytest.mark.parametrize("answer", ["!!!", "\u200b\x00", "👍"])
 def test_an_answer_without_words_needs_no_judge(answer: str) -> None:
-    finding = judged(CASE.model_copy(update={"answer": answer}), panel(1, 1, "unanimous"), Nobody(), "s")
+    finding = judge_case(CASE.model_copy(update={"answer": answer}), panel(1, 1, "unanimous"), Nobody(), "s")
     assert (finding.verdict, finding.opinions) == (Verdict.FAIL, ())
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.records import Prefix
-from judges.case import Case, Piece, Turn
-from judges.guards import items_of
-from judges.rendering import fence, rendered
-from judges.text import visible
+from stepdown.builder.records import Prefix
+from stepdown.judges.case import Case, Piece, Turn
+from stepdown.judges.guards import items_of
+from stepdown.judges.rendering import fence, rendered
+from stepdown.judges.text import visible
 
 HOSTILE = st.one_of(
     st.text(min_size=1, max_size=200),

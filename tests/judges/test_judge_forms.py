@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from builder.config import Thresholds
-from builder.records import Response, ToolCall
-from judges.decision import Grounds, decided, problems
-from judges.guards import items_of
-from judges.rendering import rendered
-from judges.report import NAME, Malformed, read
+from stepdown.builder.config.protocol import Thresholds
+from stepdown.builder.records import Response, ToolCall
+from stepdown.judges.decision import Grounds, decided, problems
+from stepdown.judges.guards import items_of
+from stepdown.judges.rendering import rendered
+from stepdown.judges.report import NAME, Malformed, read
 from tests.judges import playing
 from tests.judges.playing import Entry, Report
 

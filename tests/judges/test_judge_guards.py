@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.case import Case, Piece, Turn
-from judges.guards import items_of
+from stepdown.judges.case import Case, Piece, Turn
+from stepdown.judges.guards import items_of
 
 
 def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, str]]:

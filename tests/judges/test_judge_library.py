@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from builder.records import Verdict
-from judges import desk
+from stepdown.builder.records import Verdict
+from stepdown.judges import configured as desk
 from tests.judges import playing
 from tests.judges.playing import Entry, reporting, with_judges
 from tests.provider import Provider
@@ -18,7 +18,7 @@ ENTRIES = list(playing.entries())
 
 def verdicts(provider: Callable[..., Provider], judge: str, **panel: int) -> dict[str, Verdict]:
     server = provider({judge: reporting(getattr(playing, judge))})
-    with desk.opened(with_judges(server.url, judge, **panel)) as open_desk:
+    with desk.open_judges(with_judges(server.url, judge, **panel)) as open_desk:
         return {entry.name: open_desk.judge(entry.case).verdict for entry in ENTRIES}
 
 
@@ -71,7 +71,7 @@ def test_each_row_of_the_hardening_table_fails_though_the_judge_says_passed(
     cases = [entry for entry in ENTRIES if HARDENING[row](entry)]
     assert len(cases) >= 2
     server = provider({"sloppy": reporting(playing.sloppy)})
-    with desk.opened(with_judges(server.url, "sloppy")) as open_desk:
+    with desk.open_judges(with_judges(server.url, "sloppy")) as open_desk:
         for entry in cases:
             finding = open_desk.judge(entry.case)
             report = finding.opinions[0].report

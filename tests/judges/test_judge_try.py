@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from builder.config import Config
-from builder.validation import validated
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.validation import validated
 from tests.conftest import Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import Entry, entries, reporting, with_judges

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judges.prompts import prompts_digest
+from stepdown.judges.prompts import prompts_digest
 from tests.conftest import Shop, stepdown
 from tests.judges import playing
 from tests.judges.desks import config, knowing, panel
@@ -110,8 +110,8 @@ def test_other_prompts_ask_anew_and_the_same_do_not(
     path = str(shop.write(settings))
     assert stepdown("build", path, "--run", str(shop.folder / "same")).code == 0
     assert server.count() == 12
-    monkeypatch.setattr("judges.panel.prompts_digest", lambda: "of other prompts")
-    monkeypatch.setattr("builder.build.prompts_digest", lambda: "of other prompts")
+    monkeypatch.setattr("stepdown.judges.panel.prompts_digest", lambda: "of other prompts")
+    monkeypatch.setattr("stepdown.builder.engine.build.prompts_digest", lambda: "of other prompts")
     assert stepdown("build", path, "--run", str(shop.folder / "other")).code == 0
     assert (server.count("sloppy"), server.count()) == (12, 18)
     again = stepdown("resume", str(shop.folder / "same"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.release import write_run
-from releases.publish import publish
+from stepdown.releases.publish import publish
 from tests.releases.sealed import SETTINGS
 
 

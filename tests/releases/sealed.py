@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builder.records import exact_json
-from releases.files import sha256_of, sums
-from releases.layout import Holdout
-from releases.parquet import COLUMNS
-from releases.publish import Settings
+from stepdown.builder.records import exact_json
+from stepdown.releases.files import sha256_of, sums
+from stepdown.releases.layout import Holdout
+from stepdown.releases.parquet import COLUMNS
+from stepdown.releases.publish import PublishSettings
 
-SETTINGS = Settings(name="office", published="2026-01-01", holdout=Holdout(share=0.3, seed=0))
+SETTINGS = PublishSettings(name="office", published="2026-01-01", holdout=Holdout(share=0.3, seed=0))
 Row = dict[str, Any]
 PROOF = "proof"
 """The key under which a run's row has its evidence, while a test holds it."""

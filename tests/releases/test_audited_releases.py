@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from releases.layout import read_manifest, rows
+from stepdown.releases.layout import read_manifest, rows
 from tests import workshop
 from tests.audit.reviewing import choices, only, review, tight
 from tests.conftest import Result, Shop, stepdown

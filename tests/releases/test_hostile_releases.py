@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from releases.layout import LARGEST_DOCUMENT, LONGEST_LINE
-from releases.parquet import COLUMNS
-from releases.verify import verify
+from stepdown.releases.layout import LARGEST_DOCUMENT, LONGEST_LINE
+from stepdown.releases.parquet import COLUMNS
+from stepdown.releases.verify import verify
 from tests.conftest import stepdown
 from tests.releases.sealed import SealedRelease
 from tests.releases.test_planted_defects import copied, problems_of

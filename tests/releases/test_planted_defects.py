@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from releases.files import sha256_of
-from releases.layout import Holdout
-from releases.publish import Refused, publish
-from releases.verify import verify
+from stepdown.releases.files import sha256_of
+from stepdown.releases.layout import Holdout
+from stepdown.releases.publish import PublishRefused, publish
+from stepdown.releases.verify import verify
 from tests.releases.sealed import PROOF, SETTINGS, Sealed, SealedRelease, SealedRun
 
 Plant = Callable[[Any], None]
@@ -262,7 +262,7 @@ def problems_of(act: Callable[[], Any]) -> list[str]:
     """The problems that a release was refused for; none where it was not."""
     try:
         found = act()
-    except Refused as refused:
+    except PublishRefused as refused:
         return [str(problem) for problem in refused.problems]
     return [str(problem) for problem in found.problems] if hasattr(found, "problems") else []
 

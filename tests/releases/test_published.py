@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from benchmarks.release import write_run
-from releases.croissant import CONTEXT, RAI_KEYS
-from releases.layout import Manifest, read_manifest, rows
-from releases.publish import publish
-from releases.verify import verify
+from stepdown.releases.croissant import CONTEXT, RAI_KEYS
+from stepdown.releases.layout import Manifest, read_manifest, rows
+from stepdown.releases.publish import publish
+from stepdown.releases.verify import verify
 from tests import workshop
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
@@ -258,7 +258,7 @@ def test_a_path_in_a_runs_own_options_is_shortened_to_its_name(sound_run: Path, 
     run = copied(sound_run, tmp_path / "run")
 
     def sourced(data: dict[str, Any]) -> None:
-        from builder.records import digest
+        from stepdown.builder.records import digest
 
         data["protocol"]["workloads"][0]["source"] = {"file": "/home/annabel/tasks.jsonl"}
         data["protocol_digest"] = digest(data["protocol"])

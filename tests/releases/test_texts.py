@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builder.keys import key_in
-from releases.texts import Watch, texts_of
+from stepdown.builder.common.keys import key_in
+from stepdown.releases.texts import Watch, texts_of
 
 WATCH = Watch(names=("claude-opus-4.6", "gpt-5.4", "small-model"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harnesses.planted.setup import planted_config
+from stepdown.harnesses.planted.setup import planted_config
 from tests.audit.reviewing import choices, only, review
 from tests.banks import ids, write_predictions
 from tests.conftest import Shop, stepdown

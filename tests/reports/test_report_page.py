@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reports.charts import Bars, Lines, Stacked, svg
+from stepdown.reports.charts import Bars, Lines, Stacked, svg
 from tests.banks import Life, write_bank
 from tests.conftest import stepdown
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.roles import Role, role_of
+from stepdown.reports.roles import Role, role_of
 
 EDIT, CHECK, EXPLORE = Role.CODE_PATCH, Role.TEST_VERIFY_DEBUG, Role.EXPLORE_SEARCH
 READ, TOOL, PROSE = Role.READ_RETRIEVE, Role.TOOL_API, Role.SUMMARIZE_ANSWER

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from builder.errors import BadInput
-from scoring.accounting import Prices, Steps, step_cost
-from scoring.bank import open_bank
-from scoring.rates import Rate, read_rates
-from scoring.steps import ScoredStep, ScoredTrajectory, trajectories
+from stepdown.builder.errors import BadInput
+from stepdown.scoring.accounting import Prices, Steps, step_cost
+from stepdown.scoring.bank import open_bank
+from stepdown.scoring.rates import Rate, read_rates
+from stepdown.scoring.steps import ScoredStep, ScoredTrajectory, trajectories
 from tests.banks import TIERS, Life, write_bank
 
 LOW, MID, MID_HIGH, HIGH = range(4)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.accounting import Prices, Steps
-from scoring.rates import Rate, read_rates
-from scoring.steps import ScoredStep, ScoredTrajectory
-from scoring.tally import COLUMNS, METRICS, Batch, metrics, outcomes, random_sums, sums
+from stepdown.scoring.accounting import Prices, Steps
+from stepdown.scoring.rates import Rate, read_rates
+from stepdown.scoring.steps import ScoredStep, ScoredTrajectory
+from stepdown.scoring.tally import COLUMNS, METRICS, Batch, metrics, outcomes, random_sums, sums
 from tests.banks import TIERS
 
 LOW, MID, MID_HIGH, HIGH = range(4)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from builder.records import Instance
-from harnesses.swebench.instances import select
+from stepdown.builder.records import Instance
+from stepdown.harnesses.swebench.instances import select
 from tests.swebench import repository
 from tests.swebench.images import repository_image
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from builder.records import digest
+from stepdown.builder.records import digest
 
 PACKAGES = ("git", "patch", "procps", "python3-pytest")
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from builder.errors import Lost
-from builder.records import Verdict
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.grading import Grader
-from harnesses.swebench.labels import KIND, OWNER, labels, unique_name
-from harnesses.swebench.limits import INIT, Limits
-from harnesses.swebench.sandbox import Sandbox
+from stepdown.builder.errors import Lost
+from stepdown.builder.records import Verdict
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.grading import Grader
+from stepdown.harnesses.swebench.labels import KIND, OWNER, labels, unique_name
+from stepdown.harnesses.swebench.limits import INIT, Limits
+from stepdown.harnesses.swebench.sandbox import Sandbox
 from tests.conftest import ROOT, Shop, started
 from tests.provider import spawned
 from tests.swebench import abilities, repository
@@ -97,10 +97,10 @@ def test_a_daemon_that_dies_during_a_grading_says_nothing_about_the_patch(
 
 LEAVES = """
 import sys, time
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.limits import Limits
-from harnesses.swebench.sandbox import Sandbox
-from harnesses.swebench.snapshots import Snapshots
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.limits import Limits
+from stepdown.harnesses.swebench.sandbox import Sandbox
+from stepdown.harnesses.swebench.snapshots import Snapshots
 
 engine, image, held = Engine(), sys.argv[1], []
 box = Sandbox(engine, image, image, Limits(), "/testbed", {})

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builder.errors import BadInput
-from builder.records import Instance, Response, Stop, ToolCall, Verdict
-from harnesses.swebench import harness as harness_module
-from harnesses.swebench import mini, snapshots
-from harnesses.swebench.grading import Grading
-from harnesses.swebench.harness import SWEBench
-from harnesses.swebench.labels import OWNER, owner
-from harnesses.swebench.volatile import mask
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Instance, Response, Stop, ToolCall, Verdict
+from stepdown.harnesses.swebench import harness as harness_module
+from stepdown.harnesses.swebench import mini, snapshots
+from stepdown.harnesses.swebench.grading import PatchGrading
+from stepdown.harnesses.swebench.harness import SWEBench
+from stepdown.harnesses.swebench.labels import OWNER, owner
+from stepdown.harnesses.swebench.volatile import mask
 from tests.swebench import repository
 from tests.swebench.conftest import read
 
@@ -34,12 +34,12 @@ class Accepting:
 
     graded: list[bytes] = field(default_factory=list)
 
-    def grade(self, instance: Instance, patch: bytes) -> Grading:
+    def grade(self, instance: Instance, patch: bytes) -> PatchGrading:
         self.graded.append(patch)
         verdict = Verdict.PASS if patch.strip() else Verdict.FAIL
-        return Grading(verdict=verdict, patch=hashlib.sha256(patch).hexdigest())
+        return PatchGrading(verdict=verdict, patch=hashlib.sha256(patch).hexdigest())
 
-    def verify(self, instance: Instance, patch: bytes, times: int = 0) -> Grading:
+    def verify(self, instance: Instance, patch: bytes, times: int = 0) -> PatchGrading:
         return self.grade(instance, patch)
 
 

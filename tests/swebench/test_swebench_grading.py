@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from builder.errors import Technical
-from builder.records import Instance, Verdict
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.grading import Grader
-from harnesses.swebench.labels import KIND, OWNER, owner, remove_leftovers
-from harnesses.swebench.limits import MIB, Limits
+from stepdown.builder.errors import Technical
+from stepdown.builder.records import Instance, Verdict
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.grading import Grader
+from stepdown.harnesses.swebench.labels import KIND, OWNER, owner, remove_leftovers
+from stepdown.harnesses.swebench.limits import MIB, Limits
 from tests.conftest import ROOT
 from tests.swebench.conftest import read
 from tests.swebench.repository import EVAL_SCRIPT, SOLUTION, SPANS, added, diff, instance
@@ -252,9 +252,9 @@ def test_an_image_that_cannot_be_had_is_technical(bench: Bench, image: str, tmp_
 GRADE = """
 import sys
 from pathlib import Path
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.grading import Grader
-from harnesses.swebench.instances import select
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.grading import Grader
+from stepdown.harnesses.swebench.instances import select
 [instance] = select({"file": sys.argv[1]})
 Grader(Path(sys.argv[2]), Engine()).grade(instance, Path(sys.argv[3]).read_bytes())
 """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from builder.errors import BadInput
-from harnesses.swebench.instances import Task, select
+from stepdown.builder.errors import BadInput
+from stepdown.harnesses.swebench.instances import Task, select
 from tests.swebench.conftest import read, written
 from tests.swebench.repository import PROBLEM, SOLUTION, instance
 

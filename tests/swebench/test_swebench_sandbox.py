@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.errors import Lost
-from harnesses.swebench.engine import Engine
-from harnesses.swebench.limits import MIB, Limits
-from harnesses.swebench.output import Frames, Kept
-from harnesses.swebench.sandbox import Broken, Sandbox
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.limits import MIB, Limits
+from stepdown.harnesses.swebench.output import Frames, Kept
+from stepdown.harnesses.swebench.sandbox import Broken, Sandbox
 
 docker_mark = pytest.mark.docker
 LIMITS = Limits(memory_mib=256, cpus=0.5, processes=64, file_mib=64, disk_mib=128, disk_files=2000)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harnesses.swebench.labels import OWNER
+from stepdown.harnesses.swebench.labels import OWNER
 from tests.conftest import Shop
 from tests.provider import Provider
 from tests.swebench import abilities, repository

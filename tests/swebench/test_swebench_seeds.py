@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from builder.errors import BadInput
-from builder.pool import Pool
-from builder.records import Response, ToolCall, Verdict
-from builder.seeds import SeedFile
-from builder.validation import validated
-from harnesses.swebench.harness import SWEBench
+from stepdown.builder.config.pool import Pool
+from stepdown.builder.config.validation import validated
+from stepdown.builder.engine.seeds import SeedFile
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Response, ToolCall, Verdict
+from stepdown.harnesses.swebench.harness import SWEBench
 from tests.conftest import stepdown
 from tests.swebench import repository
 from tests.swebench.conftest import read

@@ -1,0 +1,137 @@
+"""One reviewer's queue as it stands, and what may be said of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from stepdown.audit.cases import Cases, ReviewCase
+from stepdown.audit.store import AuditStore, plain_notes
+from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict, PreLabel, Recorded
+from stepdown.audit.web.gate import ReviewerAccess
+from stepdown.builder.errors import StepdownError
+
+
+class RequestRefused(StepdownError):
+    """A request that does not fit what stands now. `at` is the page to look at instead."""
+
+    def __init__(self, problem: str, at: str) -> None:
+        super().__init__(problem)
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a form sends: which step and prefix it was made for, what it knew of the step's verdict, and what is said.
+
+    Without a verdict the one that stands is kept, with these notes.
+    """
+
+    step: str
+    prefix: str
+    known: str
+    verdict: str
+    notes: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedAnswer:
+    """What was answered just before, the page of its step, and a model's guess at it."""
+
+    said: Recorded
+    at: str
+    guess: PreLabel | None
+
+
+def known(said: Recorded | None) -> str:
+    """What a page knows of a step's verdict when it is made: another page may change it afterwards."""
+    return f"{said.verdict.value}@{said.at}" if said else ""
+
+
+class ReviewSession:
+    """A reviewer's queue and verdicts, read anew for every request."""
+
+    def __init__(self, store: AuditStore, cases: Cases, access: ReviewerAccess) -> None:
+        self.reviewer, self.path = access.reviewer, access.path
+        self._store, self._cases = store, cases
+        self.queue = store.queue(access.reviewer)
+        self.said = store.current(access.reviewer)
+        self.places = {item.step.id: place for place, item in enumerate(self.queue)}
+
+    def choice(self, step: str) -> AuditStep:
+        """A step of this queue."""
+        place = self.places.get(step)
+        if place is None:
+            raise RequestRefused("That step is not in your queue.", self.path)
+        return self.queue[place].step
+
+    def case(self, step: str) -> ReviewCase:
+        choice = self.choice(step)
+        return self._cases.of(choice.benchmark, choice.instance_id, choice.step_index)
+
+    def page(self, step: str, **more: str) -> str:
+        """The address of a step's page."""
+        return f"{self.path}step?{urlencode({'id': step, **{k: v for k, v in more.items() if v}}, quote_via=quote)}"
+
+    def next_open(self, after: int = -1) -> str | None:
+        """The next step without a verdict after a place in the queue, from its beginning again at the end."""
+        for item in [*self.queue[after + 1 :], *self.queue[: after + 1]]:
+            if not item.done:
+                return item.step.id
+        return None
+
+    def page_after(self, step: str) -> str:
+        """Where a reviewer goes on who has just answered a step: the next open one, or the end."""
+        following = self.next_open(self.places.get(step, -1))
+        if following is not None:
+            return self.page(following, saved=step)
+        return f"{self.path}end?{urlencode({'saved': step}, quote_via=quote)}"
+
+    def neighbour(self, place: int, by: int) -> str | None:
+        """The address of the step beside, or of the queue's end; None before its beginning."""
+        if place + by < 0:
+            return None
+        return self.page(self.queue[place + by].step.id) if place + by < len(self.queue) else f"{self.path}end"
+
+    def guess(self, step: str) -> PreLabel | None:
+        """A model's guess at a step that this reviewer has answered."""
+        return self._store.prelabel(self.reviewer, step)
+
+    def saved(self, step: str) -> SavedAnswer | None:
+        said = self.said.get(step)
+        return SavedAnswer(said, self.page(step), self.guess(step)) if said else None
+
+    def answer(self, given: Submission) -> None:
+        """Keep a verdict; it is on disk when this returns. The same one sent again changes nothing.
+
+        Raises Refused where it does not fit the step as it is now, or another page has answered meanwhile.
+        """
+        said, here = self.said.get(given.step), self.page(given.step)
+        verdict = given.verdict or (said.verdict.value if said else "")
+        _check(self.case(given.step), given, verdict, here)
+        notes = plain_notes(given.notes).strip()
+        if said is not None and (said.verdict.value, said.notes) == (verdict, notes):
+            return
+        if given.known != known(said):
+            raise RequestRefused("This step was answered meanwhile, in another window. Nothing was changed.", here)
+        self._store.record(self.reviewer, given.step, verdict, notes, prefix=given.prefix)
+
+    def take_back(self, step: str, known_verdict: str) -> None:
+        """Take back the latest verdict, if it is the one that the page knew. Raises Refused."""
+        latest = self._store.latest(self.reviewer)
+        if latest is None or (latest.step, known(latest)) != (step, known_verdict):
+            at = self.page(step) if step in self.places else self.path
+            raise RequestRefused("That verdict is not the latest one any more. Nothing was taken back.", at)
+        self._store.undo(self.reviewer, step)
+
+
+def _check(case: ReviewCase, given: Submission, verdict: str, here: str) -> None:
+    """Refuses what can not be a verdict on the case as it is now."""
+    if given.prefix != case.prefix:
+        raise RequestRefused("The step has changed since the page was made. Nothing was saved: look at it again.", here)
+    if verdict not in set(AuditVerdict):
+        raise RequestRefused("Choose one of the three verdicts. Nothing was saved.", here)
+    if verdict == AuditVerdict.LOWER and case.below is None:
+        raise RequestRefused("The label is the lowest tier: nothing is below it. Nothing was saved.", here)
+    if len(given.notes.replace("\r\n", "\n")) > LONGEST_NOTES:
+        raise RequestRefused(f"Notes have at most {LONGEST_NOTES} characters. Nothing was saved.", here)

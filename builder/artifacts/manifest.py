@@ -1,0 +1,75 @@
+"""The manifest: what a run's files hold, and under which protocol they were made."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from stepdown.builder.artifacts.spend import list_price
+from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.config.pool import Model
+from stepdown.builder.engine.hints import PROMPT
+from stepdown.builder.engine.seeds import REFERENCE
+from stepdown.builder.records import Usage, digest
+from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.ledger import Ledger, Purpose
+
+REFERENCE_NOTE = (
+    "Seeds of source `reference` come from a pseudo-model that knows the benchmark's accepted answers. Their labels "
+    "say which steps of such an ideal trajectory a cheaper model can take; they are not comparable with labels of "
+    "seeds that a live model made."
+)
+
+
+def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
+    """The calls that the protocol needed, whoever paid for them, at list price."""
+    calls: Counter[str] = Counter()
+    usage: dict[str, Usage] = defaultdict(Usage)
+    for total in ledger.call_totals():
+        if total.purpose == Purpose.REPEAT:
+            continue  # the audit's, not the protocol's
+        calls[total.model] += total.calls
+        usage[total.model] += total.usage
+    price = sum(list_price(models, model, used) for model, used in sorted(usage.items()))
+    return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
+
+
+def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
+    protocol, pool = run.config.protocol, run.config.protocol.pool
+    # As it was frozen: on a resume the config names the run's own copies of its files.
+    frozen, judge = run.ledger.meta("protocol"), run.ledger.meta("judge")
+    reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
+    return {
+        "pool": {
+            "version": pool.version,
+            "digest": digest(pool.model_dump(mode="json")),
+            "tiers": [
+                {"name": tier.name, "id": tier.id, "models": [model.name for model in tier.models]}
+                for tier in pool.tiers
+            ],
+        },
+        "workloads": run.ledger.meta("workloads"),
+        "judge": {"rules": judge["rules"]} if judge else None,
+        "prompts": {
+            **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),
+            **({"judge": judge["prompts"]} if judge else {}),
+        },
+        "protocol_digest": digest(frozen),
+        "protocol": frozen,
+        "seeds": {
+            "models": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.seed_models.items())},
+            "note": REFERENCE_NOTE if reference else None,
+        },
+        "rows": summary.rows,
+        "instances": dict(sorted(summary.instances.items())),
+        "labels": {
+            name: {tier.name: counts[tier.name] for tier in pool.tiers}
+            for name, counts in sorted(summary.labels.items())
+        },
+        "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
+        "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
+        "unfinished": summary.unfinished,
+        "needed": _needed(run.ledger, protocol.models),
+        "files": dict(files),
+    }

@@ -1,0 +1,8 @@
+"""The files that a run writes."""
+
+from __future__ import annotations
+
+ROWS, EVIDENCE, QUEUE = "question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl"
+
+
+MANIFEST, SPEND = "manifest.json", "spend.json"

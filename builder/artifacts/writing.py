@@ -1,0 +1,82 @@
+"""Rows, evidence, audit queue and manifest of a run: functions of its protocol, responses and verdicts only.
+
+`spend.json` alone says what was really paid, and may differ between two runs of one protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from stepdown.builder.artifacts.evidence import evidence_of
+from stepdown.builder.artifacts.manifest import manifest_of
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
+from stepdown.builder.artifacts.queue import NameMask, lower_answers, queue_entry
+from stepdown.builder.artifacts.rows import labelled_instances, row_of, seed_model_of
+from stepdown.builder.artifacts.sampling import is_sampled
+from stepdown.builder.artifacts.spend import spend_of
+from stepdown.builder.artifacts.summary import Summary, count_held_back
+from stepdown.builder.common.files import WholeFile, digest_of
+from stepdown.builder.run.budget import read_paid_file
+from stepdown.builder.run.folder import RunFolder
+
+
+def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
+    """Write the run's files, unless they stand there as they would be written. Delete one to have all written anew.
+
+    `multi_step` says of each benchmark whether its steps are audited.
+    """
+    return _standing(run) or _written(run, multi_step)
+
+
+def _standing(run: RunFolder) -> Summary | None:
+    """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
+    digests = run.ledger.released
+    if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
+        return None
+    spend = json.loads((run.path / SPEND).read_bytes())
+    if "unbooked" not in spend or spend["calls"] + spend["unbooked"]["calls"] != read_paid_file(run.path).calls:
+        return None  # a trial that has not ended was paid for since
+    manifest = json.loads((run.path / MANIFEST).read_bytes())
+    summary = Summary(instances=Counter(manifest["instances"]), unfinished=manifest["unfinished"])
+    for groups, found in (
+        (summary.labels, manifest["labels"]),
+        (summary.drops, manifest["dropped"]),
+        (summary.blocked, manifest["blocked"]),
+        (summary.seed_models, manifest["seeds"]["models"]),
+    ):
+        groups.update({benchmark: Counter(counts) for benchmark, counts in found.items()})
+    return summary
+
+
+def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
+    protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
+    summary, mask = Summary(), NameMask(protocol.models.values())
+    with ExitStack() as stack:
+        rows, evidences, queue = (stack.enter_context(WholeFile(run.path, name)) for name in (ROWS, EVIDENCE, QUEUE))
+        for instance in labelled_instances(ledger):
+            benchmark = instance.record.benchmark
+            summary.instances[benchmark] += 1
+            summary.seed_models[benchmark][seed_model_of(instance.record, instance.trials)] += 1
+            for index, lock in enumerate(instance.locks, 1):
+                released = row_of(instance, index, pool)
+                rows.write(released)
+                evidences.write(evidence_of(instance, index, pool))
+                summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
+                audited = multi_step.get(benchmark, True)
+                if audited and is_sampled(protocol.audit.seed, released["id"], protocol.audit.rate):
+                    lower = lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
+                    queue.write(queue_entry(released, instance.trajectory[index - 1].response, lower))
+        count_held_back(ledger, summary)
+        files = {file.name: file.finish() for file in (rows, evidences, queue)}
+        spend = stack.enter_context(WholeFile(run.path, SPEND))
+        spend.write(spend_of(run), indent=1)
+        spend_file = spend.finish()
+        # The manifest last: where it stands, the files it names are whole.
+        manifest = stack.enter_context(WholeFile(run.path, MANIFEST))
+        manifest.write(manifest_of(run, summary, files), indent=1)
+        written = {**files, SPEND: spend_file, MANIFEST: manifest.finish()}
+    ledger.set_released({name: str(file["sha256"]) for name, file in written.items()})
+    return summary

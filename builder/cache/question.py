@@ -1,0 +1,70 @@
+"""A question to a model: what its response depends on, and so what the response is kept under."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from stepdown.builder.config.pool import Model
+from stepdown.builder.records import Prefix, Response, Sample, canonical_json, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to one model: what a response depends on, and nothing else."""
+
+    workload: str
+    harness_version: str
+    """The harness's code, upstream pin, prompts, limits and options: they shape what follows a prefix."""
+    instance: str
+    step: int
+    """A step's place: equal prefixes at different steps are different draws."""
+    model: Model
+    prefix: Prefix
+    sample: Sample
+    _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def key(self, exact: bool = False) -> str:
+        """The cache key. Canonical by default: volatile text does not make another question."""
+        # Made once: looking up, keeping and recording a response all need it.
+        if exact not in self._keys:
+            self._keys[exact] = self._made_key(exact)
+        return self._keys[exact]
+
+    def _made_key(self, exact: bool) -> str:
+        return digest(
+            [
+                self.workload,
+                self.harness_version,
+                self.instance,
+                self.step,
+                self.model.identity,
+                self.model.parameters,
+                self.prefix.exact if exact else self.prefix.canonical,
+                exact,
+                self.sample.namespace,
+                self.sample.number,
+            ]
+        )
+
+    def served_by(self, prefix_exact: str, response: Response) -> bool:
+        """Whether a response given to the prefix of that exact digest answers this question.
+
+        A response that repeats volatile text (a temporary path, a time) belongs to the very prefix it was given to.
+        """
+        if prefix_exact == self.prefix.exact or self.prefix.mask is None:
+            return True
+        text = canonical_json([response.content, [[c.name, c.arguments] for c in response.tool_calls]])
+        return self.prefix.mask(text) == text
+
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def is_key(key: object) -> bool:
+    """Whether this has the shape of a cache key, and of every other digest here: SHA-256 in hex.
+
+    >>> is_key("0f" * 32), is_key("0F" * 32), is_key(7)
+    (True, False, False)
+    """
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None

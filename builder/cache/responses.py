@@ -1,0 +1,74 @@
+"""The response cache: every response that was paid for, on disk before it is acted upon, for many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.store import Store
+from stepdown.builder.records import Response
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid.
+
+    `key` is what it is kept under: by it a ledger says what a run used.
+    """
+
+    key: str
+    prefix: str
+    response: Response
+    run: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"prefix": self.prefix, "run": self.run, "response": self.response.to_json()}
+
+    @classmethod
+    def from_json(cls, key: str, value: Any) -> Entry:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
+        if not isinstance(value, Mapping):
+            raise TypeError("an entry is a mapping")
+        return cls(key, str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
+
+
+class Cache:
+    """Responses by question, as one run uses them. `run` is its id: every entry says which run paid for it."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self.run = store, run
+
+    def get(self, question: Question) -> Entry | None:
+        """The response that was paid for this question; None where there is none that may be served."""
+        keys = [question.key()]
+        if question.prefix.exact != question.prefix.canonical:
+            keys.append(question.key(exact=True))
+        for key in keys:
+            found = self._read(key)
+            if found is not None and question.served_by(found.prefix, found.response):
+                return found
+        return None
+
+    def put(self, question: Question, response: Response) -> Entry:
+        """Keep a response; on disk when this returns.
+
+        Where another response, to a prefix with other volatile text, has the question's place, it gets one of its own.
+        """
+        key = question.key()
+        if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
+            key = question.key(exact=True)
+        entry = Entry(key, question.prefix.exact, response, self.run)
+        self._store.put(key, entry.to_json())
+        return entry
+
+    def _read(self, key: str) -> Entry | None:
+        value = self._store.get(key)
+        try:
+            return Entry.from_json(key, value)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def close(self) -> None:
+        self._store.close()

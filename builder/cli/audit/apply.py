@@ -1,0 +1,56 @@
+"""`stepdown audit apply` and `stepdown audit undo`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepdown.audit import revisions
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+
+_run = click.argument("run", type=click.Path(path_type=Path))
+
+
+@click.command("apply")
+@_run
+def _apply(run: Path) -> None:
+    """Apply what reviewers settled to RUN's labels, as a new revision in RUN/revisions.
+
+    `further-downgradeable` lowers a label by exactly one tier; later prefixes stay as they were executed, and the
+    evidence says "audit", with who, when and why. An instance is held back whole where one of its sampled steps is
+    `uncertain`, where its reviewers disagree and no further one has settled it, or where it is not reviewed yet.
+
+    The run's own files are not touched. A revision is made from them, never from another revision; `stepdown audit
+    undo` takes the newest one back.
+    """
+    manifest = revisions.apply(run)
+    for line in _lines(manifest["audit"]):
+        click.echo(printable(line))
+    click.echo(printable(str(run / revisions.FOLDER / str(manifest["audit"]["revision"]))))
+
+
+def _lines(audit: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"revision {audit['revision']}: {audit['sampled']} steps sampled, {audit['settled']} settled by "
+        f"{audit['reviewers']} reviewers, {audit['lowered']} labels lowered by one tier"
+    ]
+    return lines + [f"held back: {count} instances: {reason}" for reason, count in audit["held_back"].items()]
+
+
+@click.command("undo")
+@_run
+def _undo(run: Path) -> None:
+    """Take the newest revision of RUN back: what stood before it stands again. Its files are kept."""
+    number = revisions.undo(run)
+    click.echo(f"revision {number} is taken back")
+    try:
+        click.echo(printable(f"a release now takes its files from {revisions.current_files(run)}"))
+    except BadInput as error:  # the one that stands now may be of an earlier state of the run
+        click.echo(printable(f"what stands now is of no use to a release: {error}", longest=2000), err=True)
+
+
+commands = (_apply, _undo)

@@ -1,0 +1,131 @@
+"""`stepdown audit export` and `stepdown audit import`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from stepdown.audit.cases import Cases, open_cases
+from stepdown.audit.exchange import FORMATS
+from stepdown.audit.exchange.incoming import checked
+from stepdown.audit.exchange.records import Outgoing
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import reviewer_name
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+
+_run = click.argument("run", type=click.Path(path_type=Path))
+
+
+_format = click.option(
+    "--format",
+    "kind",
+    type=click.Choice(list(FORMATS)),
+    help="By default csv for a .csv file and jsonl for a .jsonl file.",
+)
+
+
+@click.command("export")
+@_run
+@click.option("-o", "--output", "file", required=True, type=click.Path(path_type=Path), help="`-` for standard output.")
+@_format
+@click.option("--reviewer", "names", multiple=True, help="Whose queue; by default everyone's who is known.")
+def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> None:
+    """Write the sampled steps of RUN for review in another tool, with what was said of them so far.
+
+    A record holds the frozen prefix, the label, the locked response, and what one tier lower answered; it names no
+    model. Fill in `verdict` (tight, uncertain or further-downgradeable) and `notes`, and take the file back with
+    `stepdown audit import`. Leave `id`, `reviewer` and `prefix` as they are.
+
+    label-studio writes tasks, and the labelling config beside them; argilla writes records, and the dataset's settings.
+    """
+    form = FORMATS[_kind(file, kind)]
+    with open_cases(run) as cases, AuditStore(run) as store:
+        known = set(store.reviewers())
+        reviewers = [reviewer_name(name, field="--reviewer") for name in names] or sorted(known) or [""]
+        steps = (step for reviewer in reviewers for step in _queue(store, cases, reviewer))
+        if str(file) == "-":
+            form.write(steps, sys.stdout)
+            return
+        try:
+            with _whole(file) as out:
+                count = form.write(steps, out)
+            for ending, text in form.beside.items():
+                file.with_name(file.stem + ending).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"can not be written: {error.strerror}", file=file) from None
+    click.echo(printable(f"{count} steps for {', '.join(filter(None, reviewers)) or 'a reviewer'}: {file}"))
+    for ending in form.beside:
+        click.echo(printable(str(file.with_name(file.stem + ending))))
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[TextIO]:
+    """The file to write into. What stood there, answers perhaps, is replaced when all is written, and not before."""
+    if file.exists() and not file.is_file():  # a pipe, a terminal
+        with file.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    place = file.resolve()
+    draft = place.with_name(f".{place.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _queue(store: AuditStore, cases: Cases, reviewer: str) -> Iterator[Outgoing]:
+    for item in store.queue(reviewer):
+        step = item.step
+        case = cases.of(step.benchmark, step.instance_id, step.step_index)
+        yield Outgoing(case, reviewer, item.verdict, item.notes)
+
+
+@click.command("import")
+@_run
+@click.argument("file", type=click.Path(path_type=Path))
+@_format
+@click.option("--reviewer", help="Whose the answers are: those that name somebody else are refused.")
+def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> None:
+    """Take a reviewed FILE back into the audit of RUN.
+
+    Refused are unknown ids, duplicates, verdicts that are none, answers to a prefix that is not the step's (its digest
+    differs), and answers of somebody else than --reviewer. All that is wrong is listed, with its line; then nothing of
+    the file is taken, and the exit code is 2. Steps without a verdict are passed over. A new verdict on a step replaces
+    the reviewer's earlier one, which stays in the log.
+    """
+    form = FORMATS[_kind(file, kind)]
+    name = reviewer_name(reviewer, field="--reviewer") if reviewer else None
+    with open_cases(run) as cases, AuditStore(run) as store:
+        found = checked(store, cases, file, form.read(file), name)
+        for problem in found.problems:
+            click.echo(f"stepdown: {printable(problem, longest=2000)}", err=True)
+        if found.problems:
+            click.echo(
+                f"stepdown: {len(found.problems)} problems: nothing of {printable(str(file))} is taken", err=True
+            )
+            sys.exit(2)
+        store.record_all(found.verdicts)
+    click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    if found.noted:
+        click.echo(f"{found.noted} of these have notes, which are not taken without a verdict", err=True)
+    if found.strangers:
+        click.echo(printable(f"reviewers that the audit did not know: {', '.join(found.strangers)}"), err=True)
+
+
+def _kind(file: Path, kind: str | None) -> str:
+    """The format that is named, or that the file's name says. Raises BadInput."""
+    by_name = {".csv": "csv", ".jsonl": "jsonl"}.get(file.suffix)
+    if found := kind or by_name:
+        return found
+    raise BadInput(f"which format? name one with --format ({', '.join(FORMATS)})", file=file)
+
+
+commands = (_export, _import)

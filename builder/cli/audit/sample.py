@@ -1,0 +1,135 @@
+"""`stepdown audit sample`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from stepdown.audit.corpus import audited_workloads, draw, give_disputed, share_out
+from stepdown.audit.relabelled import AGAIN, CARRIED, GONE, carry, earlier_run
+from stepdown.audit.sampling import SamplingPlan
+from stepdown.audit.store import AuditStore
+from stepdown.audit.verdicts import reviewer_name
+from stepdown.builder.cli import console
+from stepdown.builder.cli.shares import ShareOption
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.folder import open_for_reading
+
+
+@click.command("sample")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--rate", type=ShareOption(), help="Share of the steps; by default the run's own (0.1).")
+@click.option("--seed", type=int, help="Of the draw; by default the run's own (0).")
+@click.option(
+    "--minimum", type=click.IntRange(0), default=0, help="Steps of a stratum, at least, as far as it has them."
+)
+@click.option(
+    "--strata",
+    type=click.Choice(["workload", "tier"]),
+    default="workload",
+    show_default=True,
+    help="What the minimum is counted by: a workload, or each tier of one.",
+)
+@click.option("--include", multiple=True, metavar="WORKLOAD", help="Sample this workload too, though it has one turn.")
+@click.option("--reviewers", metavar="NAME,NAME", help="Share the steps out; without it all reviewers get all steps.")
+@click.option(
+    "--overlap",
+    type=ShareOption(),
+    default=0.2,
+    show_default=True,
+    help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
+)
+@click.option("--settle", metavar="NAME", help="Give the steps on which reviewers disagree to this further one.")
+@click.option(
+    "--from", "old", type=click.Path(path_type=Path), help="Where the run lies that RUN relabels, if it moved."
+)
+def command(
+    run: Path,
+    rate: float | None,
+    seed: int | None,
+    minimum: int,
+    strata: Literal["workload", "tier"],
+    include: tuple[str, ...],
+    reviewers: str | None,
+    overlap: float,
+    settle: str | None,
+    old: Path | None,
+) -> None:
+    """Draw the steps of RUN that people review, and keep the choice in RUN/audit.sqlite.
+
+    A step is sampled iff hash(seed, id) is below the rate: the same steps on any machine, and after the run has grown.
+    A stratum with fewer than --minimum is filled with its smallest hashes. A step once sampled stays sampled: drawing
+    again adds steps and takes none away.
+
+    Workloads of one turn are left out (a judge calibrated against people stands in for them), unless named by
+    --include. Where RUN relabels another run that was audited, verdicts are taken over if prefix, label and the models
+    one tier lower are the same; else the step is queued again.
+
+    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one. While there are none,
+    that reviewer's queue is empty.
+    """
+    names = [reviewer_name(name, field="--reviewers") for name in reviewers.split(",")] if reviewers else []
+    if len(set(names)) < len(names):
+        raise BadInput("a reviewer is named twice", field="--reviewers")
+    with open_for_reading(run) as (ledger, protocol):
+        console.name_foreign_code(protocol)
+        rules = protocol.audit
+        plan = SamplingPlan(rules.rate if rate is None else rate, rules.seed if seed is None else seed, minimum, strata)
+        workloads = audited_workloads(protocol, include)
+        steps = {workload: count for workload, count in ledger.labelled_steps().items() if workload in workloads}
+        if not steps:
+            raise BadInput(
+                f"no instance of {', '.join(workloads) or 'a workload that is audited'} is labelled yet", file=run
+            )
+        earlier = earlier_run(run, ledger, old)
+        with AuditStore(run, create=True) as store:
+            carried = carry(store, ledger, protocol, earlier) if earlier else None
+            new = draw(store, ledger, protocol, plan, workloads)
+            share_out(store, names, overlap, plan.seed)
+            _report(store, steps, new)
+            if none := [name for name in names if not store.progress(name).total]:
+                click.echo(f"no step is left for {printable(', '.join(none))}: what is assigned stays so", err=True)
+            if settle is not None:
+                name = reviewer_name(settle, field="--settle")
+                click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
+                if not store.progress(name).total:
+                    click.echo(
+                        printable(f"the queue of {name} is empty: settle again when reviewers disagree"), err=True
+                    )
+    if carried is not None:
+        click.echo(printable(_carried_line(carried, earlier)))
+
+
+def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
+    sampled = Counter(step.benchmark for step in store.steps())
+    table = Table(title="sample", title_justify="left")
+    table.add_column("workload", overflow="fold")
+    for name in ("steps", "sampled", "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for workload, steps in sorted(labelled.items()):
+        share = f"{sampled[workload] / steps:.1%}"
+        table.add_row(Text(printable(workload)), str(steps), str(sampled[workload]), share)
+    out = console.stdout()
+    out.print(table)
+    out.print(f"{new} steps are new in the sample; it holds {sum(sampled.values())}: {store.path}", markup=False)
+    if not sampled:
+        click.echo("no step is below the rate: name a --minimum", err=True)
+
+
+def _carried_line(counts: Counter[str], earlier: Path | None) -> str:
+    """What became of an earlier version's verdicts, in a line.
+
+    >>> _carried_line(Counter({CARRIED: 3, AGAIN: 1}), Path("old"))
+    'verdicts of old: 3 steps carried over, 1 queued again with what was said as history, 0 gone'
+    """
+    return (
+        f"verdicts of {earlier}: {counts[CARRIED]} steps carried over, {counts[AGAIN]} queued again with what was said "
+        f"as history, {counts[GONE]} gone"
+    )

@@ -1,0 +1,110 @@
+"""`stepdown audit summary`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from stepdown.audit.agreement import Agreement
+from stepdown.audit.corpus import labelled_steps
+from stepdown.audit.store import AuditStore
+from stepdown.audit.summary import AuditSummary, Expected, Slice, summarised
+from stepdown.builder.cli import console
+from stepdown.builder.common.text import printable
+from stepdown.builder.run.folder import open_for_reading
+
+
+@click.command("summary")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+def command(run: Path, as_json: bool) -> None:
+    """Say what the audit of RUN has found so far.
+
+    Shares are of the sampled steps whose reviewers came to a verdict, with exact (Clopper-Pearson) 95% intervals;
+    `uncertain` is not tight. They are not weighted: after a --minimum by tier, look at each label's own.
+
+    The second table leaves the lowest label out, which can only be tight. The third says how many labels that nobody
+    settled must be expected to be too high: a stratum's share among its reviewed steps, times its other steps. Sums
+    have intervals that hold for all their strata at once.
+
+    Agreement is of reviewers who were not told of each other's answers; those who were given a step because others
+    disagree on it (`sample --settle`) do not count for that step.
+    """
+    with open_for_reading(run) as (ledger, protocol), AuditStore(run) as store:
+        tiers = protocol.pool.tiers
+        found = summarised(store, labelled_steps(ledger, tiers), tiers[0].name)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=1))
+        return
+    out = console.wide()
+    for title, slices in (("audit", found.slices), ("labels above the lowest tier", found.above_lowest)):
+        out.print(_slice_table(title, slices))
+    out.print(_expected_table(found.expected))
+    for line in _agreement_lines(found):
+        out.print(printable(line), markup=False)
+
+
+_SLICE = ("steps", "sampled", "%", "reviewed", "downgradeable", "uncertain", "disagree", "tight %", "95% interval")
+
+
+def _slice_table(title: str, slices: Iterable[Slice]) -> Table:
+    rows = (
+        (
+            one.name,
+            str(one.steps),
+            str(one.sampled),
+            f"{one.sampled / one.steps:.1%}" if one.steps else "-",
+            str(one.settled),
+            str(one.downgradeable),
+            str(one.uncertain),
+            str(one.disagree),
+            f"{one.tight_share:.1%}" if one.tight_share is not None else "-",
+            console.percents(*one.tight_interval) if one.settled else "-",
+        )
+        for one in slices
+    )
+    return console.figure_table(title, ("slice",), _SLICE, rows)
+
+
+_EXPECTED = ("other steps", "reviewed", "downgradeable", "expected too high", "95% interval")
+
+
+def _expected_table(expected: Iterable[Expected]) -> Table:
+    rows = (
+        (
+            one.workload,
+            one.tier or "(sum)",
+            str(one.left),
+            str(one.settled),
+            str(one.downgradeable),
+            "not known" if one.expected is None else f"{one.expected:.1f}",
+            f"{one.low:.1f}–{one.high:.1f}",
+        )
+        for one in expected
+    )
+    return console.figure_table(
+        "labels that must be expected to be still too high", ("workload", "label"), _EXPECTED, rows
+    )
+
+
+def _agreement_lines(found: AuditSummary) -> Iterator[str]:
+    for one in found.cohen:
+        yield f"Cohen's kappa of {one.reviewers[0]} and {one.reviewers[1]}: {_agreement(one)}"
+    if found.fleiss is not None and len(found.fleiss.reviewers) > 2:
+        yield f"Fleiss' kappa of all {len(found.fleiss.reviewers)} reviewers: {_agreement(found.fleiss)}"
+    if not found.cohen:
+        yield "agreement: no step was reviewed by two people"
+
+
+def _agreement(one: Agreement) -> str:
+    """How far reviewers agree, in a few words.
+
+    >>> _agreement(Agreement(("ann", "bob"), 50, 35, 0.4))
+    '0.400; 35 of 50 shared steps the same'
+    """
+    kappa = "undefined" if one.kappa is None else f"{one.kappa:.3f}"
+    return f"{kappa}; {one.same} of {one.steps} shared steps the same"

@@ -1,0 +1,201 @@
+"""What a person sees: progress while a build runs, and the tables at its end. Nothing hostile reaches a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.common.text import printable
+from stepdown.builder.config.operation import Budget, OperationConfig
+from stepdown.builder.config.pool import Pool
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.config.validation import validated
+from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.engine.workloads import BUILT_IN
+from stepdown.builder.run.budget import Spent, read_spent
+from stepdown.builder.run.ledger import InstanceState, Ledger
+from stepdown.builder.run.ledger.database import FILE_NAME as LEDGER_NAME
+
+WIDE = 160
+"""Columns of a wide table that is piped."""
+PLAIN_INTERVAL = 10.0
+"""Seconds between progress lines where there is no terminal to redraw."""
+
+
+def stdout() -> Console:
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def stderr() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+
+def wide() -> Console:
+    """Standard output for tables of many columns: what is piped is not made to fit a screen."""
+    console = stdout()
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+def figure_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of rows that begin with names and go on with numbers; no cell is cut off."""
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def percents(low: float, high: float) -> str:
+    """An interval of shares, in percent.
+
+    >>> percents(0.9155, 0.9996)
+    '91.5–100.0'
+    """
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def progress_line(progress: BuildProgress) -> str:
+    """One line: instances, steps locked, calls, cache hits, money, time left.
+
+    >>> progress_line(Progress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
+    """
+    parts = [
+        f"{progress.instances}/{progress.total} instances",
+        f"{progress.steps} {progress.counted}",
+        f"{progress.calls} calls",
+        f"{progress.hits} cache hits",
+        f"${progress.usd:.4f}",
+    ]
+    left = progress.seconds_left()
+    if left is not None and progress.instances < progress.total:
+        parts.append(f"{timedelta(seconds=round(left))} left")
+    return " · ".join(parts)
+
+
+def name_foreign_code(protocol: ProtocolConfig) -> None:
+    """A config is code where it names a workload of one's own: say so before it is loaded."""
+    for workload in protocol.workloads:
+        if workload.harness not in BUILT_IN:
+            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
+
+
+def row_ticker() -> Callable[[int], None]:
+    """Says on standard error now and then how many rows have been looked at."""
+    last = time.monotonic()
+
+    def tell(rows: int) -> None:
+        nonlocal last
+        if rows % 256 == 0 and time.monotonic() - last >= PLAIN_INTERVAL:
+            last = time.monotonic()
+            click.echo(f"{rows} rows", err=True)
+
+    return tell
+
+
+@contextmanager
+def show_progress(progress: BuildProgress) -> Iterator[None]:
+    """Show progress on standard error: redrawn on a terminal, else a line now and then."""
+    console = stderr()
+    if console.is_terminal:
+        with Live(get_renderable=lambda: Text(progress_line(progress)), console=console, refresh_per_second=4):
+            yield
+        return
+    with _ticking(PLAIN_INTERVAL, lambda: console.print(progress_line(progress))):
+        yield
+    console.print(progress_line(progress))
+
+
+@contextmanager
+def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            tick()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def label_table(summary: Summary, pool: Pool) -> Table:
+    """Labels by workload and tier."""
+    table = Table(title="labels", title_justify="left")
+    table.add_column("workload", overflow="fold")
+    for name in ("instances", "steps", *(tier.name for tier in pool.tiers)):
+        table.add_column(Text(printable(name)), justify="right", no_wrap=True)
+    for benchmark, counts in sorted(summary.labels.items()):
+        numbers = [summary.instances[benchmark], sum(counts.values()), *(counts[tier.name] for tier in pool.tiers)]
+        table.add_row(Text(printable(benchmark)), *map(str, numbers))
+    return table
+
+
+def held_back(summary: Summary) -> Iterator[str]:
+    """A line for each reason why instances have no rows."""
+    for word, groups in (("blocked", summary.blocked), ("dropped", summary.drops)):
+        for benchmark, reasons in sorted(groups.items()):
+            for reason, count in sorted(reasons.items()):
+                yield f"{word}: {count} of {printable(benchmark)}: {printable(reason)}"
+    if summary.unfinished:
+        yield f"unfinished: {summary.unfinished}"
+
+
+def spent_line(paid: Spent, budget: Budget) -> str:
+    """What a run has paid, beside its budget where it has one.
+
+    >>> spent_line(Spent(7, 0.25), Budget(calls=10))
+    'paid: 7 of 10 calls, $0.2500'
+    """
+    calls = f"{paid.calls}{f' of {budget.calls}' if budget.calls is not None else ''} calls"
+    usd = f"${paid.usd:.4f}{f' of ${budget.usd:.4f}' if budget.usd is not None else ''}"
+    seconds = f"; at most {budget.wall_clock:g} seconds a process" if budget.wall_clock is not None else ""
+    return f"paid: {calls}, {usd}{seconds}"
+
+
+def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
+    """Where a run stands, from its folder alone."""
+    protocol = ledger.meta("protocol")
+    if protocol is None:
+        yield "not begun"
+        return
+    counts = ledger.counts()
+    yield f"pool {printable(protocol['pool']['version'])}"
+    yield "instances: " + ", ".join(f"{counts.get(state, 0)} {state.value}" for state in InstanceState)
+    names = [tier["name"] for tier in protocol["pool"]["tiers"]]
+    labels: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in ledger.instances(InstanceState.DONE):
+        labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
+    for benchmark, tiers in sorted(labels.items()):
+        yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
+    where = folder / LEDGER_NAME
+    models = validated(ProtocolConfig, protocol, file=where).models
+    budget = validated(OperationConfig, ledger.meta("operation"), file=where).budget
+    yield spent_line(read_spent(folder, ledger, models), budget)
+    yield f"errors before retries: {ledger.retried_errors()}"
+    for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED):
+        yield f"{record.state.value}: {printable(record.benchmark)}/{printable(record.instance_id)}: " + printable(
+            record.reason
+        )

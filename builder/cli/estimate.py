@@ -1,0 +1,188 @@
+"""`stepdown estimate`: what a run will take, before a cent is spent, and afterwards beside what it really took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from stepdown.builder.cli import console
+from stepdown.builder.common import tokens
+from stepdown.builder.common.text import printable
+from stepdown.builder.config.loading import Config, load_config
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.config.validation import validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.estimate.forecast import (
+    REPORT,
+    Forecast,
+    ModelForecast,
+    Taken,
+    WorkloadSeeds,
+    forecast,
+    read_taken,
+)
+from stepdown.builder.estimate.sizes import RunSeedSizes, read_seed_sizes
+from stepdown.builder.run.budget import Spent
+from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.ledger import InstanceState, Ledger
+from stepdown.builder.run.ledger.database import FILE_NAME
+
+_Column = tuple[str, Callable[[ModelForecast], Spent]]
+_ESTIMATED: tuple[_Column, ...] = (
+    ("best", lambda line: line.best),
+    ("expected", lambda line: line.expected),
+    ("worst", lambda line: line.worst),
+)
+_NOTHING = Taken(Spent(), Spent())
+_TAKEN: tuple[_Column, ...] = (
+    ("needed", lambda line: (line.taken or _NOTHING).needed),
+    ("paid", lambda line: (line.taken or _NOTHING).paid),
+)
+
+
+@click.command("estimate")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "--run",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="A run of the same workloads: its seeds are gone by, and what it took is shown beside the estimate.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(1, 1000),
+    help="How many steps seeds that are still to be collected are assumed to have.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the estimate as one JSON object.")
+def command(config: Path, folder: Path | None, steps: int | None, as_json: bool) -> None:
+    """Say what labelling the workloads of CONFIG will take: calls and list price of every model, at best, as
+    expected, and at worst. No model is called.
+
+    Imported and reference seeds are played to see how long they are; for seeds that are still to be collected, say
+    it by --steps or name a run of the same workload by --run. What else is assumed stands below the table.
+    """
+    loaded = load_config(config)
+    console.name_foreign_code(loaded.protocol)
+    seeds, taken, open_instances = RunSeedSizes({}), None, 0
+    if folder is not None:
+        seeds, taken, open_instances = _of_run(folder)
+    made = forecast(loaded, steps, seeds, taken)
+    assumptions = list(_assumptions(loaded, made, open_instances))
+    if as_json:
+        click.echo(json.dumps(_json(made, assumptions), ensure_ascii=False, indent=1))
+        return
+    columns = _ESTIMATED + (_TAKEN if taken is not None else ())
+    out = console.stdout()
+    if out.is_terminal:
+        out.print(_table(made, columns))
+    else:
+        for row in _rows(made, columns):
+            click.echo("\t".join(row))
+    for line in assumptions:
+        out.print(printable(line), markup=False)
+
+
+def _of_run(folder: Path) -> tuple[RunSeedSizes, dict[str, Taken], int]:
+    """A run's seeds, what it took, and how many of its instances are still open or blocked."""
+    if not is_run(folder):
+        raise BadInput("no run is here", file=folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        record = ledger.meta("protocol")
+        if record is None:
+            raise BadInput("the run was never begun", file=folder)
+        protocol = validated(ProtocolConfig, record, file=folder / FILE_NAME)
+        counts = ledger.counts()
+        left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
+        return read_seed_sizes(ledger), read_taken(ledger, protocol), left
+    finally:
+        ledger.close()
+
+
+def _total(made: Forecast, column: Callable[[ModelForecast], Spent]) -> Spent:
+    return sum((column(line) for line in made.lines), Spent())
+
+
+def _rows(made: Forecast, columns: Sequence[_Column]) -> Iterator[list[str]]:
+    """The table as text: a header, a row for every model, and the sum."""
+    yield ["tier", "model", *(f"{name} {unit}" for name, _ in columns for unit in ("calls", "usd"))]
+    for line in made.lines:
+        yield [
+            printable(line.tier),
+            printable(line.model),
+            *_cells(column(line) for _, column in columns),
+        ]
+    yield ["all", "", *_cells(_total(made, column) for _, column in columns)]
+
+
+def _cells(numbers: Iterator[Spent]) -> Iterator[str]:
+    for number in numbers:
+        yield str(number.calls)
+        yield f"{number.usd:.2f}" if number.usd >= 100 else f"{number.usd:.4f}"
+
+
+def _table(made: Forecast, columns: Sequence[_Column]) -> Table:
+    table = Table(title="estimate", title_justify="left")
+    header, *rows = _rows(made, columns)
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place < 2 else "right")
+    for place, row in enumerate(rows):
+        table.add_row(*row, end_section=place == len(rows) - 2)
+    return table
+
+
+def _json(made: Forecast, assumptions: Sequence[str]) -> dict[str, Any]:
+    columns = _ESTIMATED + (_TAKEN if any(line.taken is not None for line in made.lines) else ())
+    return {
+        "workloads": [asdict(workload) for workload in made.workloads],
+        "models": [
+            {"tier": line.tier, "model": line.model, **{name: asdict(column(line)) for name, column in columns}}
+            for line in made.lines
+        ],
+        "total": {name: asdict(_total(made, column)) for name, column in columns},
+        "assumptions": list(assumptions),
+    }
+
+
+def _assumptions(config: Config, made: Forecast, open_instances: int) -> Iterator[str]:
+    """What the numbers rest on, a line each."""
+    for workload in made.workloads:
+        yield _seeds_line(workload)
+        tiers = (tier.name for tier in config.protocol.pool.tiers)
+        shares = ", ".join(f"{share:.1%} {name}" for name, share in zip(tiers, workload.shares, strict=True))
+        yield f"{workload.benchmark}: expected labels, after the paper's: {shares}"
+        yield f"{workload.benchmark}: {_EARLY[workload.early]}"
+    yield "best: every step's first candidate passes, or all fail where that takes fewer calls; worst: all fail at last"
+    yield "trajectories keep their length, no two models say the same, and the cache holds no answer yet"
+    yield (
+        f"tokens: {tokens.CHARACTERS_PER_TOKEN} characters each; an answer has those of the seed's, "
+        f"{tokens.USUAL_ANSWER} where there is no seed yet; nothing is read from a provider's prompt cache"
+    )
+    if config.protocol.judge is not None:
+        yield (
+            f"a judge's report: {REPORT.prompt:.0f} tokens beside what the last step was shown and its answer, and "
+            f"{REPORT.output:.0f} of its own; at worst every try is needed"
+        )
+    if open_instances:
+        yield f"the run is not finished: {open_instances} of its instances are open or blocked"
+
+
+_EARLY = {
+    True: "a trial that fails is known to be lost at once: it costs the candidate's call alone",
+    False: "a trial that fails is played to its end",
+    None: "a trial that fails is expected to be played to its end; at best it is known to be lost at once",
+}
+
+
+def _seeds_line(workload: WorkloadSeeds) -> str:
+    line = f"{workload.benchmark}: {workload.instances} instances, {workload.steps} steps"
+    if workload.without_seed:
+        line += f", {workload.without_seed} without a seed that passes"
+    bases = "; ".join(f"{count} {basis}" for basis, count in sorted(workload.bases.items()))
+    return f"{line}: {bases}" if bases else line

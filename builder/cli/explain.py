@@ -1,0 +1,111 @@
+"""`stepdown explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from stepdown.builder.cli import console
+from stepdown.builder.common.text import printable
+from stepdown.builder.inspect.explain import Explained, Explanation, explain
+from stepdown.builder.records import Verdict
+from stepdown.builder.run.folder import open_for_reading
+
+COLUMNS = (
+    "trial",
+    "purpose",
+    "tier",
+    "model",
+    "sample",
+    "limit",
+    "verdict",
+    "length",
+    "asked",
+    "paid",
+    "usd",
+    "reason",
+)
+
+
+@click.command("explain")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("row_id")
+def command(run: Path, row_id: str) -> None:
+    """Show every trial that led to the label of ROW_ID (benchmark/instance_id/step_index) in RUN.
+
+    `length` is that of the trajectory as executed; `asked` are the calls that no earlier trial had asked, `paid` those
+    of them that this run paid, `usd` their list price. The rest came from the current trajectory, the cache or an
+    earlier trial. Reads only.
+    """
+    with open_for_reading(run) as (ledger, protocol):
+        found = explain(ledger, protocol, row_id, run)
+    for line in _head(found):
+        click.echo(printable(line, longest=2000))
+    _print("seed", found.seeds)
+    _print("trials", found.trials)
+
+
+def _head(found: Explanation) -> Iterator[str]:
+    instance, tiers = found.instance, found.tiers
+    yield f"{instance.benchmark}/{instance.instance_id}/{found.step}"
+    if found.lock is not None:
+        lock, steps = found.lock, len(instance.locks)
+        yield f"label: {tiers[lock.tier]}, locked with {lock.model}; step {found.step} of {steps}"
+    else:
+        yield f"no label: the instance is {instance.state.value}" + (f": {instance.reason}" if instance.reason else "")
+    if instance.seed is not None:
+        made = next(trial.record for trial in found.seeds if trial.record.id == instance.seed)
+        yield f"seed: trial {made.id}, {made.calls} steps by {made.trial.model}"
+    if not found.hint_asked:
+        yield "hint: not asked for"
+    else:
+        yield "hint: " + (tiers[found.hint] if found.hint is not None else "none")
+
+
+def _print(title: str, trials: Sequence[Explained]) -> None:
+    """The trials as a table on a terminal, else as lines of `name=value`; their errors before retries beneath."""
+    out = console.stdout()
+    if not trials:
+        out.print(f"{title}: none")
+    elif out.is_terminal:
+        table = Table(title=title, title_justify="left")
+        for name in COLUMNS:
+            table.add_column(name, overflow="fold")
+        for trial in trials:
+            table.add_row(*(Text(printable(cell)) for cell in _cells(trial)))
+        out.print(table)
+    else:
+        out.print(f"{title}:")
+        for trial in trials:
+            pairs = zip(COLUMNS, _cells(trial), strict=True)
+            out.print("  " + " ".join(f"{name}={printable(cell)}" for name, cell in pairs), markup=False)
+    for trial in trials:
+        for error in trial.record.attempts:
+            out.print(f"  trial {trial.record.id}, before a retry: {printable(error)}", markup=False)
+
+
+def _cells(trial: Explained) -> list[str]:
+    record, cost = trial.record, trial.cost
+    verdict = record.verdict.value
+    if record.superseded:
+        verdict += ", tried again"
+    elif record.verdict is Verdict.PASS and not record.accepted:
+        verdict += ", not accepted"
+    return [
+        str(record.id),
+        record.purpose.value,
+        trial.tier,
+        record.trial.model,
+        str(record.trial.sample.number),
+        "-" if record.trial.limit is None else str(record.trial.limit),
+        verdict,
+        str(record.calls),
+        str(cost.calls),
+        str(cost.paid_calls),
+        f"{cost.usd:.6f}",
+        record.reason or "-",
+    ]

@@ -1,0 +1,90 @@
+"""The `stepdown` command: arguments in, exit codes out. A subcommand is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import Interrupted, StepdownError
+
+BAD_INPUT, INTERRUPTED = 2, 130
+"""Exit codes, beside 0 for finished and `labelling.WORK_LEFT`."""
+
+COMMANDS = {
+    "build": "Label the workloads of CONFIG into the run's folder.",
+    "resume": "Go on with an interrupted or blocked RUN at the very next trial.",
+    "status": "Say where RUN stands:",
+    "explain": "Show every trial that led to the label of ROW_ID (benchmark/instance_id/step_index) in RUN.",
+    "diff": "Say what changed between the runs OLD and NEW, by instance and step.",
+    "relabel": "Make a new version of the run OLD under a changed config:",
+    "estimate": "Say what labelling the workloads of CONFIG will take:",
+    "doctor": "Say what this machine can run; with CONFIG, whether all that it needs is here.",
+    "cache": "Look into a response cache, check it, and remove what no run needs any more.",
+    "seeds": "Make seed files of what other tools recorded.",
+    "audit": "Have people check the labels:",
+    "judge": "Try a judge on one answer; measure a judge, or recorded scores, against human ratings.",
+    "publish": "Make one release of finished RUNS:",
+    "verify": "Check the folder RELEASE, whoever made it, against every gate that a release must pass.",
+    "score": "Score PREDICTIONS, a router's tiers for the rows of the release (or run) in DIR.",
+    "report": "Show what the run in RUN or the release in DIR holds:",
+}
+"""Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""
+
+
+class _LazyGroup(click.Group):
+    """Imports a subcommand only when it is called, and turns every error that stepdown raises on purpose into one line
+    and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"stepdown.builder.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (Interrupted, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        except StepdownError as error:
+            click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)
+            sys.exit(BAD_INPUT)
+        except BrokenPipeError:
+            raise  # click ends quietly where the reader of a pipe has gone
+        except OSError as error:
+            click.echo(f"stepdown: {printable(str(error))}", err=True)
+            sys.exit(BAD_INPUT)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stepdown")
+def main() -> None:
+    """Build datasets of step-level tier labels: for every LLM call of a passing agent trajectory, the cheapest model
+    tier that still lets the whole task pass, proved by executing the mixed-model run.
+
+    \b
+    Start here:
+      stepdown doctor                                       what this machine can run
+      stepdown estimate configs/quickstart.yaml             what a run will cost, before it does
+      stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
+      stepdown status runs/q                                where a run stands
+      stepdown resume runs/q                                go on after an interruption
+      stepdown explain runs/q ROW_ID                        why a step has its label
+      stepdown report runs/q --out report.html              what its labels look like, and what they would save
+      stepdown audit sample runs/q                          steps for people to check
+      stepdown publish runs/q --out release                 a data set that others can load and check
+      stepdown score release predictions.jsonl              how well a router's tiers do against a release
+
+    Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
+    """

@@ -1,0 +1,210 @@
+"""`stepdown score`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepdown.builder.cli import console
+from stepdown.builder.common.extras import require
+from stepdown.builder.common.tables import Table, print_table
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+from stepdown.releases.files import refuse_in_a_release
+from stepdown.scoring.bank import open_bank
+from stepdown.scoring.predictions import Predictions
+from stepdown.scoring.rates import PAPER, read_rates
+from stepdown.scoring.result import Metric, Score, ScorePart
+from stepdown.scoring.score import ScoreSettings, score
+from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, tokenizer
+
+HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass", "CostSave E": "CostSave"}
+
+
+@click.command("score")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("predictions", type=click.Path(path_type=Path))
+@click.option(
+    "--rates", "card", type=click.Path(path_type=Path), help="A YAML card of rates by tier; else the paper's."
+)
+@click.option(
+    "--tokenizer",
+    "tokens",
+    default=CHARACTERS,
+    show_default=True,
+    help=f"{', '.join(ENCODINGS)}, or module:callable (code of yours, which runs here).",
+)
+@click.option("--split", help="Score only rows of this split: what a router was not made on.")
+@click.option(
+    "--resample",
+    type=click.Choice(["trajectories", "groups"]),
+    default="trajectories",
+    show_default=True,
+    help="What the bootstrap draws whole.",
+)
+@click.option("--resamples", type=click.IntRange(0, 100_000), default=1000, show_default=True, help="0: no intervals.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the bootstrap and the draw.")
+@click.option(
+    "--rows",
+    "outcomes",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what became of every row, with its group, to this JSONL file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the score as one JSON object.")
+def command(
+    folder: Path,
+    predictions: Path,
+    card: Path | None,
+    tokens: str,
+    split: str | None,
+    resample: str,
+    resamples: int,
+    seed: int,
+    outcomes: Path | None,
+    as_json: bool,
+) -> None:
+    """Score PREDICTIONS, a router's tiers for the rows of the release (or run) in DIR. No model is called.
+
+    PREDICTIONS is a JSONL file of {"id": ROW_ID, "tier": NAME_OR_ID}, or a CSV with these two columns. A row without a
+    prediction, or with one that names no tier, fails, and so does its trajectory.
+
+    \b
+      RowPass    predicted tier >= label
+      RowExact   predicted tier == label
+      TrajPass   share of rows whose whole trajectory passes
+      CostSave   saved against always the strong tier, prompt caching included; a
+                 failing trajectory pays for its steps and is made again
+      Combined   the mean of the four
+
+    Intervals (95%) are those of a bootstrap over trajectories. Beside the score stand every fixed tier, chance, and
+    the best fixed tier chosen on training groups only, with what choosing it in hindsight would have flattered.
+    """
+    require("release", "numpy")
+    if outcomes is not None:
+        _refuse_to_overwrite(outcomes, folder, predictions)
+    bank = open_bank(folder)
+    rates = read_rates([tier.name for tier in bank.tiers], card)
+    settings = ScoreSettings(rates, tokenizer(tokens), split, resamples, resample == "groups", seed)
+    found = score(bank, Predictions(predictions, bank.tiers), settings, outcomes)
+    if as_json:
+        settings_used = {
+            "rates": str(card) if card else PAPER.name,
+            "tokenizer": tokens,
+            "split": split,
+            "resample": resample,
+            "resamples": resamples,
+            "seed": seed,
+        }
+        click.echo(json.dumps(_json(found, settings_used), indent=1))
+        return
+    out = console.stdout()
+    for table in _tables(found, resamples, resample):
+        print_table(out, table)
+    for best in found.best_fixed:
+        picks = ", ".join(dict.fromkeys(fold.chosen for fold in best.folds))
+        out.print(
+            f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in "
+            f"hindsight {_percent(best.hindsight['Combined'])}: {best.difference:.2f} points of flattery",
+            markup=False,
+        )
+    if not found.best_fixed:
+        out.print("best fixed tier: too few groups to hold any out")
+    out.print(f"rows without a prediction: {found.missing}; with one that names no tier: {found.broken}")
+    if outcomes:
+        out.print(printable(str(outcomes)), markup=False)
+
+
+def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:
+    parts = (*found.workloads, found.overall)
+    names = (*HEADLINE, "Combined")
+    yield Table(
+        "score (percent)",
+        ("workload", "rows", *HEADLINE.values(), "Combined"),
+        tuple((part.name, str(part.rows), *(_percent(part.metrics[name].value) for name in names)) for part in parts),
+    )
+    if resamples:
+        yield Table(
+            "95% intervals",
+            ("workload", *HEADLINE.values(), "Combined"),
+            tuple((part.name, *(_interval(part.metrics[name]) for name in names)) for part in parts),
+            note=f"{resamples} resamples of {found.overall.units} {units}",
+        )
+    variants = [name for name in found.overall.metrics if name.startswith("CostSave")]
+    yield Table(
+        "CostSave by accounting variant (percent)",
+        ("workload", *(name.removeprefix("CostSave ") for name in variants)),
+        tuple((part.name, *(_percent(part.metrics[name].value) for name in variants)) for part in parts),
+        note="E is the score's own: of what the strong tier costs, by whole trajectories. D: by single steps. C: by "
+        "single steps, of rows labelled below the strong tier. A: of what these rows' labels would save, failures left "
+        "out. B: of what all labels would save, by whole trajectories. -: nothing to save",
+    )
+    yield Table(
+        "rows by label (down) and predicted tier (across)",
+        ("label", *found.tiers, "none"),
+        tuple((tier, *map(str, row)) for tier, row in zip(found.tiers, found.overall.confusion, strict=True)),
+    )
+    yield Table(
+        f"errors on rows labelled below {found.tiers[-1]}",
+        ("workload", *found.overall.patterns),
+        tuple((part.name, *map(str, part.patterns.values())) for part in parts),
+    )
+    yield Table(
+        f"trajectories, and rows labelled {found.tiers[-1]}",
+        ("workload", "trajectories", "failed", f"{found.tiers[-1]} rows", "found"),
+        tuple(
+            (part.name, *map(str, (part.trajectories, part.failed_trajectories, part.strong_rows, part.strong_found)))
+            for part in parts
+        ),
+    )
+    yield Table(
+        "without a router (percent)",
+        ("baseline", *HEADLINE.values(), "Combined"),
+        (
+            *((name, *(_percent(each[metric]) for metric in names)) for name, each in found.baselines.items()),
+            *(
+                (f"best fixed, {best.basis}{how}", *(_percent(each[metric]) for metric in names))
+                for best in found.best_fixed
+                for how, each in (("", best.chosen), (" (hindsight)", best.hindsight))
+            ),
+        ),
+        note="the best fixed tier is chosen on training groups and scored on the others; fixed tiers and chance on all",
+    )
+
+
+def _refuse_to_overwrite(outcomes: Path, folder: Path, predictions: Path) -> None:
+    """Outcomes replace earlier outcomes, never what they were made from."""
+    if not outcomes.parent.is_dir():
+        raise BadInput("its folder is not there", file=outcomes, field="--rows")
+    place = outcomes.resolve()
+    if outcomes.exists() and (place == predictions.resolve() or place.is_relative_to(folder.resolve())):
+        raise BadInput("is one of the files that the score is made from", file=outcomes, field="--rows")
+    refuse_in_a_release(outcomes, "--rows")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _interval(metric: Metric) -> str:
+    return "-" if metric.low is None or metric.high is None else f"{metric.low:.1f}..{metric.high:.1f}"
+
+
+def _json(found: Score, settings: dict[str, Any]) -> dict[str, Any]:
+    def part(one: ScorePart) -> dict[str, Any]:
+        return {**asdict(one), "patterns": one.patterns}
+
+    return {
+        "settings": settings,
+        "tiers": list(found.tiers),
+        "missing": found.missing,
+        "broken": found.broken,
+        "overall": part(found.overall),
+        "workloads": [part(one) for one in found.workloads],
+        "baselines": found.baselines,
+        "best_fixed": [{**asdict(best), "difference": best.difference} for best in found.best_fixed],
+    }

@@ -1,8 +1,0 @@
-"""One call to one model through LiteLLM: retries, rate limits, usage, and the error table.
-
-`calls` makes the call; `errors` says what each way of going wrong means.
-"""
-
-from builder.client.calls import Client, Completion
-
-__all__ = ["Client", "Completion"]

@@ -1,0 +1,122 @@
+"""A run's config file: a `protocol` that is frozen for a run, and an `operation` that may change at any resume."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Container
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import model_validator
+
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
+from stepdown.builder.config.protocol import HintsConfig, ProtocolConfig, SeedsConfig, WorkloadConfig
+from stepdown.builder.config.validation import Strict, read_yaml, validated
+from stepdown.builder.errors import BadInput
+
+FilePart = TypeVar("FilePart", "SeedsConfig", "HintsConfig")
+
+
+class Config(Strict):
+    """A run's config file."""
+
+    protocol: ProtocolConfig
+    operation: OperationConfig = OperationConfig()
+
+    @model_validator(mode="after")
+    def _endpoints_are_of_models(self) -> Config:
+        known = {"default", *self.protocol.models}
+        if unknown := sorted(set(self.operation.endpoints) - known):
+            raise ValueError(f"operation.endpoints: the pool has no model {unknown[0]!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _what_a_budget_counts_has_a_price(self) -> Config:
+        if self.operation.budget.usd is not None:
+            for model in self.remote_models():
+                if "price" not in model.model_fields_set:
+                    raise ValueError(
+                        f"operation.budget.usd: model {model.name!r} has no price, so what it costs is not counted; "
+                        "give it one (`price: {}` where it is free)"
+                    )
+        return self
+
+    def remote_models(self) -> list[Model]:
+        """The models that a provider answers for: neither local ones nor the workload's own."""
+        return [model for model in self.protocol.models.values() if not model.model.startswith((LOCAL, WORKLOAD))]
+
+    def check_keys(self, only: Container[str] | None = None) -> None:
+        """Raises BadInput where a key variable that the config names is not set; `only` for models of these names."""
+        for model in self.remote_models():
+            if only is not None and model.name not in only:
+                continue
+            variable = self.operation.endpoint(model.name).api_key
+            if variable and not os.environ.get(variable):
+                raise BadInput(
+                    f"the environment variable {variable} is not set; model {model.name!r} needs its key",
+                    field=f"operation.endpoints.{model.name}.api_key",
+                )
+
+
+def load_config(path: Path) -> Config:
+    """The config of a YAML file, the files it names resolved and digested.
+
+    Raises BadInput: an unknown key, an impossible value, a missing file, a pool that is not one.
+    """
+    data = read_yaml(path)
+    protocol = data.get("protocol")
+    if isinstance(protocol, dict) and isinstance(protocol.get("pool"), str):
+        pool_path = path.parent / protocol["pool"]
+        pool = validated(Pool, read_yaml(pool_path), file=pool_path)
+        data = {**data, "protocol": {**protocol, "pool": pool}}
+    return _resolved(validated(Config, data, file=path), path)
+
+
+def _resolved(config: Config, path: Path) -> Config:
+    """The config with every file it names found, read once and digested."""
+    protocol = config.protocol
+    workloads = tuple(
+        _with_files(workload, path, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
+    )
+    hints = _digested(protocol.hints, path, "protocol.hints")
+    operation = config.operation
+    if operation.cache is not None:
+        try:
+            cache = (path.parent / operation.cache).resolve()
+        except (OSError, ValueError) as error:
+            raise BadInput(str(error), file=path, field="operation.cache") from None
+        operation = operation.model_copy(update={"cache": cache})
+    protocol = protocol.model_copy(update={"workloads": workloads, "hints": hints})
+    return Config(protocol=protocol, operation=operation)
+
+
+def _with_files(workload: WorkloadConfig, config: Path, field: str) -> WorkloadConfig:
+    """The workload with the files of its tasks and of its seeds found and digested."""
+    seeds = _digested(workload.seeds, config, f"{field}.seeds")
+    if workload.tasks is None:
+        return workload.model_copy(update={"seeds": seeds})
+    file, sha256 = _found(workload.tasks, workload.source_sha256, config, f"{field}.source")
+    source = {**workload.source, "file": str(file)}
+    return workload.model_copy(update={"seeds": seeds, "source": source, "source_sha256": sha256})
+
+
+def _digested(part: FilePart, config: Path, field: str) -> FilePart:
+    if part.file is None:
+        return part
+    file, sha256 = _found(part.file, part.sha256, config, field)
+    return part.model_copy(update={"file": file, "sha256": sha256})
+
+
+def _found(named: Path, expected: str | None, config: Path, field: str) -> tuple[Path, str]:
+    """Where a file that the config names lies, and its digest. Raises BadInput: unreadable, or not as expected."""
+    try:
+        file = (config.parent / named).resolve()
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"{str(named)!r}: {problem}", file=config, field=f"{field}.file") from None
+    if expected not in (None, sha256):
+        raise BadInput(f"{named} is not the file with this digest", file=config, field=f"{field}.sha256")
+    return file, sha256

@@ -1,0 +1,167 @@
+"""The pool: the models of every tier in cascade order, what each is, and what it costs by list price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from stepdown.builder.actions import ADAPTER_VERSION, Actions
+from stepdown.builder.config.validation import JsonObject, Strict
+from stepdown.builder.records import Usage, digest
+
+LOCAL = "local/"
+"""Models of this prefix run in the embedded llama.cpp runtime."""
+WORKLOAD = "workload/"
+"""Models of this prefix are pseudo-models that the workload's harness answers for."""
+
+GENERATION_PARAMETERS = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "seed",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "logit_bias",
+        "reasoning_effort",
+        "reasoning",
+        "thinking",
+        "verbosity",
+        "parallel_tool_calls",
+    }
+)
+"""What a pool may ask of a model: how it generates, never who answers."""
+
+
+class Price(Strict):
+    """List price in USD per million tokens."""
+
+    input: float = Field(0.0, ge=0)
+    cache_read: float = Field(0.0, ge=0)
+    cache_write: float = Field(0.0, ge=0)
+    output: float = Field(0.0, ge=0)
+
+    def cost(self, usage: Usage) -> float:
+        """USD for one call; prompt tokens that were neither read from nor written to a prompt cache pay `input`.
+
+        >>> Price(input=5, cache_read=0.5, cache_write=6.25, output=25).cost(Usage(1000, 400, 100, 10))
+        0.003575
+        """
+        plain = max(0, usage.prompt - usage.cache_read - usage.cache_write)
+        read, write = usage.cache_read * self.cache_read, usage.cache_write * self.cache_write
+        return round((plain * self.input + read + write + usage.completion * self.output) / 1e6, 12)
+
+
+class Weights(Strict):
+    """The weight file of a local model, out of an installed package or from a path."""
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """Digest of the file: part of the model's identity, checked before the model is loaded."""
+    package: str | tuple[str, ...] | None = None
+    """Import name of the installed package that holds the file; it is located, not imported. Several hold a part each,
+    joined in this order."""
+    file: str
+    """Path of the GGUF file, inside `package` where that is given. A name with `*` stands for the parts of a file that
+    was split, joined in name order."""
+    n_ctx: int = Field(2048, ge=128)
+    """Context of the runtime in tokens."""
+
+
+class Model(Strict):
+    """One model of the pool."""
+
+    name: str = Field(min_length=1)
+    """Its name in configs, ledger and evidence; unique in the pool."""
+    model: str = Field(min_length=1)
+    """LiteLLM's name for it (`openrouter/deepseek/deepseek-v3.2`); `local/NAME` for a model that runs here;
+    `workload/NAME` for a pseudo-model of the harness."""
+    revision: str | None = None
+    """A dated snapshot or revision, where the provider has them."""
+    actions: Actions = "tools"
+    """How it is given tools: natively, as a JSON schema that its answer must follow, or as text, of which one fenced
+    block is its action."""
+    parameters: JsonObject = Field(default_factory=dict)
+    """Generation parameters (`temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort`, ...)."""
+    price: Price = Price()
+    weights: Weights | None = None
+
+    @field_validator("parameters")
+    @classmethod
+    def _only_generation(cls, value: dict[str, Any]) -> dict[str, Any]:
+        # What is not named here may make another model answer, or none: fallbacks, mocks, routers, bodies of one's own.
+        if found := sorted(value.keys() - GENERATION_PARAMETERS):
+            known = ", ".join(sorted(GENERATION_PARAMETERS))
+            raise ValueError(f"{found[0]!r} is no generation parameter ({known}); addresses and keys go to `operation`")
+        return value
+
+    @model_validator(mode="after")
+    def _weights_are_local(self) -> Model:
+        if (self.weights is not None) != self.model.startswith(LOCAL):
+            raise ValueError("`weights` belong to a `local/` model, and a `local/` model needs them")
+        return self
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of what the model *is*: its name at the provider, revision or weights, and request adapter.
+
+        Not its name in this pool, price, limits or address: those may change without making it another model.
+        """
+        weights = [self.weights.sha256, self.weights.n_ctx] if self.weights else None
+        return digest([self.model, self.revision, weights, self.actions, ADAPTER_VERSION[self.actions]])
+
+
+class Tier(Strict):
+    """A capability band."""
+
+    name: str = Field(min_length=1)
+    id: int = Field(ge=0)
+    models: tuple[Model, ...] = Field(min_length=1)
+    """In cascade order: the first is probed first."""
+
+
+class Pool(Strict):
+    """The models of every tier, cheapest tier first; the last tier is the strong one."""
+
+    version: str = Field(min_length=1)
+    tiers: tuple[Tier, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Pool:
+        if len(self.tiers) < 2:
+            raise ValueError("a pool needs a strong tier (the last) and at least one cheaper tier before it")
+        ids = [tier.id for tier in self.tiers]
+        if ids != sorted(set(ids)):
+            raise ValueError("tier ids must be distinct and grow from the cheapest tier to the strong one")
+        if len({tier.name for tier in self.tiers}) < len(self.tiers):
+            raise ValueError("two tiers have one name")
+        seen: dict[str, str] = {}
+        for tier in self.tiers:
+            for model in tier.models:
+                for key in {model.name, f"{model.identity}{digest(model.parameters)}"}:
+                    if key in seen:
+                        raise ValueError(f"model {model.name!r} is in tier {tier.name!r} and in tier {seen[key]!r}")
+                    seen[key] = tier.name
+        return self
+
+    @property
+    def strong(self) -> int:
+        """Index of the strong tier."""
+        return len(self.tiers) - 1
+
+    def models(self) -> Iterator[tuple[int, Model]]:
+        """Every model with the index of its tier, cheapest first."""
+        for index, tier in enumerate(self.tiers):
+            for model in tier.models:
+                yield index, model
+
+    @cached_property
+    def by_name(self) -> dict[str, Model]:
+        return {model.name: model for _, model in self.models()}

@@ -1,0 +1,139 @@
+"""The calls of one instance: each answered from the cache, or made once, kept, and accounted for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.responses import Cache, Entry
+from stepdown.builder.config.pool import WORKLOAD, Model
+from stepdown.builder.errors import StepdownError
+from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
+from stepdown.builder.run.budget import BudgetGuard
+from stepdown.harnesses.base import Answers, Harness
+
+
+class Completion(Protocol):
+    """A response, and the errors that came before it."""
+
+    @property
+    def response(self) -> Response: ...
+
+    @property
+    def attempts(self) -> Sequence[str]: ...
+
+
+class Provider(Protocol):
+    """Where responses are bought: `builder.client.Client`. Raises Technical, RunStopped or Interrupted."""
+
+    def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
+
+
+class NoAnswer(StepdownError):
+    """The workload's pseudo-model has no answer for this instance."""
+
+
+OnCall = Callable[[Model, Response, bool], None]
+"""Told of every call: the model, its response, and whether it was made now."""
+
+
+class QuestionLocks:
+    """Lets one thread at a time ask a question, so that others find its answer instead of paying for it again."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._question_locks: dict[str, threading.Lock] = {}
+
+    def of(self, key: str) -> threading.Lock:
+        """Held while the question of this key is asked."""
+        with self._guard:
+            return self._question_locks.setdefault(key, threading.Lock())
+
+
+class Calls:
+    """Asks models about one instance. Used by one thread; `take_receipt` says what it took."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        harness: Harness,
+        provider: Provider,
+        cache: Cache,
+        on_call: OnCall | None = None,
+        budget: BudgetGuard | None = None,
+        locks: QuestionLocks | None = None,
+    ) -> None:
+        """`locks` are shared by the threads that ask about one instance at once, where there are several."""
+        self._instance, self._harness = instance, harness
+        self._provider, self._cache, self._on_call = provider, cache, on_call
+        self._answers = harness if isinstance(harness, Answers) else None
+        self._budget = budget or BudgetGuard()
+        self._question_locks = locks
+        self._receipt = Receipt()
+
+    def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
+        """A question about this instance, as the cache keys it."""
+        return Question(
+            workload=self._harness.name,
+            harness_version=self._harness.version,
+            instance=self._instance.id,
+            step=step,
+            model=model,
+            prefix=prefix,
+            sample=sample,
+        )
+
+    def ask(self, question: Question, known: Response | None = None) -> Response:
+        """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
+        return known if known is not None else self.asked(question)[0]
+
+    def asked(self, question: Question) -> tuple[Response, bool]:
+        """The response to a question, and whether it was made just now."""
+        if self._question_locks is None:
+            entry, fresh = self._found_or_made(question)
+        else:
+            with self._question_locks.of(question.key()):
+                entry, fresh = self._found_or_made(question)
+        response = entry.response
+        # A call that this run paid for and was killed before it could record stands in the cache under its name.
+        paid = entry.run == self._cache.run
+        self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
+        if self._on_call:
+            self._on_call(question.model, response, fresh)
+        return response, fresh
+
+    def _found_or_made(self, question: Question) -> tuple[Entry, bool]:
+        """The cache's entry, and whether its response was made just now."""
+        found = self._cache.get(question)
+        return (found, False) if found else (self._cache.put(question, self._make(question)), True)
+
+    def _make(self, question: Question) -> Response:
+        """A new response. Raises BudgetReached where none may be paid for."""
+        with self._budget.call(question.model) as pay:
+            response = self._answer(question)
+            pay(response.usage)
+        return response
+
+    def _answer(self, question: Question) -> Response:
+        model = question.model
+        if not model.model.startswith(WORKLOAD):
+            completion = self._provider.complete(model, question.prefix, sample=question.sample)
+            self._receipt.attempts += completion.attempts
+            return completion.response
+        name = model.model.removeprefix(WORKLOAD)
+        if self._answers is not None:
+            response = self._answers.answer(name, self._instance, question.prefix, question.sample)
+            if response is not None:
+                return response
+        raise NoAnswer(f"the workload has no {name} answer for this instance")
+
+    def note_failed(self, attempts: Sequence[str]) -> None:
+        """Errors of a call that never came to a response."""
+        self._receipt.attempts += attempts
+
+    def take_receipt(self) -> Receipt:
+        """What was needed and paid for since the last receipt."""
+        taken, self._receipt = self._receipt, Receipt()
+        return taken

@@ -1,0 +1,152 @@
+"""Seeds: trajectories in which the strong model made every step. Imported ones are read and checked here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from stepdown.builder.actions.forms import tool_call
+from stepdown.builder.config.pool import WORKLOAD, Pool
+from stepdown.builder.config.protocol import SeedsConfig
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Response, ToolCall, clean_text
+
+REFERENCE = WORKLOAD + "reference"
+DEPARTED = "the seed file has no trajectory of it by a model that is still strong"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A trajectory somebody recorded: the strong model's name in the pool, and its responses in order."""
+
+    model: str
+    responses: tuple[Response, ...]
+
+
+class _Function(Strict):
+    name: str = Field(min_length=1)
+    arguments: dict[str, Any] | str
+
+
+class _Call(Strict):
+    """A tool call, flat or as chat APIs nest it."""
+
+    id: str | None = None
+    type: str | None = None
+    function: _Function
+
+
+class _Step(Strict):
+    content: str | None = None
+    tool_calls: tuple[_Call | _Function, ...] | None = None
+
+    def response(self) -> Response:
+        functions = [call.function if isinstance(call, _Call) else call for call in self.tool_calls or ()]
+        return Response(
+            content=clean_text(self.content or ""),
+            tool_calls=tuple(_call(function) for function in functions),
+        )
+
+
+class _Line(Strict):
+    """One line of a seed file: `steps`, or the whole chat as `messages`, of which the assistant's are the steps."""
+
+    benchmark: str | None = None
+    instance_id: str = Field(min_length=1)
+    model: str = Field(min_length=1)
+    steps: tuple[_Step, ...] | None = None
+    messages: tuple[dict[str, Any], ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> _Line:
+        if (self.steps is None) == (self.messages is None):
+            raise ValueError("one of `steps` and `messages` is needed")
+        return self
+
+
+def _call(function: _Function) -> ToolCall:
+    """A call as a model's own would be read: what no client lets through, no seed may hold. Raises Unparsable."""
+    arguments = function.arguments
+    return tool_call(function.name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+
+class SeedFile:
+    """A JSONL file of recorded trajectories, checked whole at the start and read again line by line as needed.
+
+    A line: `{"instance_id": ..., "model": <a strong model's name in the pool>, "steps": [{"content", "tool_calls"}]}`,
+    or `"messages"` with the whole chat. Several lines of an instance are tried in order. Raises BadInput, naming the
+    line and the field.
+
+    `departed` are models that were strong in the version which is relabelled and are no more: their lines are passed
+    over. Any other model that is not strong is a mistake in the file or the pool.
+    """
+
+    def __init__(self, path: Path, pool: Pool, benchmark: str, departed: Sequence[str] = ()) -> None:
+        self._path, self._pool = path, pool
+        self._departed = frozenset(departed) - {model.name for model in pool.tiers[-1].models}
+        self._places: dict[str, list[tuple[int, int]]] = {}  # instance id: (line number, offset)
+        self._passed_over: set[str] = set()
+        offset = 0
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if raw.strip():
+                    line, _ = self._parse(number, raw)
+                    if line.benchmark not in (None, benchmark):
+                        pass
+                    elif line.model in self._departed:
+                        self._passed_over.add(line.instance_id)
+                    else:
+                        self._places.setdefault(line.instance_id, []).append((number, offset))
+                offset += len(raw)
+
+    def of(self, instance_id: str) -> Iterator[Imported]:
+        """The recorded trajectories of an instance, in the file's order."""
+        for number, offset in self._places.get(instance_id, ()):
+            with self._path.open("rb") as file:
+                file.seek(offset)
+                yield self._parse(number, file.readline())[1]
+
+    def why_none(self, instance_id: str) -> str:
+        """The reason to drop an instance of which there is no trajectory."""
+        return DEPARTED if instance_id in self._passed_over else "the seed file has no trajectory of it"
+
+    def _parse(self, number: int, raw: bytes) -> tuple[_Line, Imported]:
+        place: dict[str, Any] = {"file": self._path.name, "line": number}
+        try:
+            data = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", **place) from None
+        line = validated(_Line, data, **place)
+        if line.model not in {model.name for model in self._pool.tiers[-1].models} | self._departed:
+            raise BadInput(f"{line.model!r} is no model of the pool's strong tier", field="model", **place)
+        return line, Imported(line.model, tuple(self._responses(line, place)))
+
+    @staticmethod
+    def _responses(line: _Line, place: dict[str, Any]) -> Iterator[Response]:
+        steps: list[tuple[str, Any]] = [(f"steps.{index}", step) for index, step in enumerate(line.steps or ())]
+        for index, message in enumerate(line.messages or ()):
+            if message.get("role") == "assistant":
+                fields = {key: message[key] for key in ("content", "tool_calls") if key in message}
+                name = f"messages.{index}"
+                steps.append((name, validated(_Step, fields, field=name, **place)))
+        for name, step in steps:
+            try:
+                yield step.response()
+            except (ValueError, RecursionError) as error:
+                raise BadInput(f"no sound call: {error}", field=f"{name}.tool_calls", **place) from None
+
+
+def strong_models(seeds: SeedsConfig, pool: Pool) -> list[str]:
+    """The strong tier's models that make a workload's seeds, in order. Raises BadInput where there is none."""
+    reference = seeds.source == "reference"
+    names = [model.name for model in pool.tiers[-1].models if (model.model == REFERENCE) == reference]
+    if not names and seeds.source != "import":
+        wanted = f"a model {REFERENCE!r}" if reference else f"a model other than {REFERENCE!r}"
+        raise BadInput(f"`source: {seeds.source}` needs {wanted} in the pool's strong tier", field="seeds.source")
+    return names

@@ -1,0 +1,89 @@
+"""Workloads as a config names them: loaded, checked, and asked for their instances."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
+from stepdown.builder.engine.seeds import SeedFile, strong_models
+from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.builder.records import Instance
+from stepdown.harnesses.base import Harness, NeedsJudge
+
+BUILT_IN = {
+    "bfcl": "stepdown.harnesses.bfcl:BFCL",
+    "mtrag": "stepdown.harnesses.mtrag:MTRAG",
+    "planted": "stepdown.harnesses.planted:Planted",
+    "qa": "stepdown.harnesses.qa:QA",
+    "qmsum": "stepdown.harnesses.qmsum:QMSum",
+    "swebench": "stepdown.harnesses.swebench.harness:SWEBench",
+}
+"""The workloads that come with stepdown; others are named `module:Class`."""
+
+
+def load_harness(workload: WorkloadConfig, field: str) -> Harness:
+    """The harness that a config's entry names, with its options. Raises BadInput. Loading one runs its code."""
+    module, _, name = BUILT_IN.get(workload.harness, workload.harness).partition(":")
+    if not module or not name:
+        known = ", ".join(sorted(BUILT_IN))
+        raise BadInput(f"no such workload {workload.harness!r}: {known}, or `module:Class` of your own", field=field)
+    if workload.harness not in BUILT_IN and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # a workload of one's own may lie in the folder one works in
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise BadInput(f"{workload.harness!r} can not be loaded: {error}", field=field) from None
+    except AttributeError:
+        raise BadInput(f"module {module!r} has no class {name!r}", field=field) from None
+    lacking = [part for part in ("instances", "open") if not callable(getattr(made, part, None))]
+    if not isinstance(made, type) or lacking:
+        raise BadInput(f"{workload.harness!r} is no workload: it is no class with `instances` and `open`", field=field)
+    try:
+        harness: Harness = made(**workload.options)
+    except TypeError as error:
+        raise BadInput(f"options: {error}", field=field) from None
+    return harness
+
+
+def load_workload(protocol: ProtocolConfig, index: int, departed: Sequence[str] = ()) -> LoadedWorkload:
+    """A workload of the config, ready to be worked at. Raises BadInput. Loading its harness runs its code.
+
+    `departed` names strong models of the pool before this one, which imported seeds may still be by.
+    """
+    workload, place = protocol.workloads[index], f"protocol.workloads.{index}"
+    harness = load_harness(workload, f"{place}.harness")
+    try:
+        strong_models(workload.seeds, protocol.pool)
+    except BadInput as error:
+        raise BadInput(str(error), field=place) from None
+    if protocol.judge is None and isinstance(harness, NeedsJudge) and harness.needs_judge:
+        problem = f"an LLM judges the answers of {harness.name!r}: name its models in `protocol.judge.models`"
+        raise BadInput(problem, field=place)
+    file = workload.seeds.file
+    return LoadedWorkload(workload, harness, SeedFile(file, protocol.pool, harness.name, departed) if file else None)
+
+
+def select_instances(index: int, workload: LoadedWorkload) -> Iterator[Instance]:
+    """The instances that a workload's source selects. Raises BadInput."""
+    field = f"protocol.workloads.{index}.source"
+    try:
+        yield from workload.harness.instances(workload.config.source)
+    except BadInput as error:
+        raise BadInput(str(error), field=field) from None
+    except StepdownError:
+        raise
+    except Exception as error:
+        raise BadInput(f"the workload can not read it: {type(error).__name__}: {error}", field=field) from None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWorkload:
+    """A workload ready to be labelled: its harness, and its seeds where they are imported."""
+
+    config: WorkloadConfig
+    harness: Harness
+    seeds: SeedFile | None

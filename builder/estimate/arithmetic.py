@@ -1,0 +1,189 @@
+"""What a run will take: the number of calls and tokens of every model, at best, as expected, and at worst.
+
+Pure arithmetic over the lengths of seeds. A trial at step i of n costs 1 + (n - i) calls: the candidate's, and the
+strong model's for all later steps; it may cost less where it is known early to be lost. The protocol itself is in
+`search`; `tests/test_estimate.py` holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stepdown.builder.config.pool import Price
+from stepdown.builder.records import Usage
+
+PAPER_LABELS = {
+    "bfcl": (239, 8, 1, 0),
+    "mtrag": (183, 8, 1, 1),
+    "pinchbench": (41, 3, 3, 1),
+    "qmsum": (132, 10, 3, 0),
+    "swebench": (94, 33, 41, 168),
+}
+"""The paper's labels by workload: steps of tier low, mid, mid_high and high. What is expected where nothing else is
+known; a workload that the paper does not have is expected to be like all of them together."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSize:
+    """Tokens of one step: of its prefix, and of its answer."""
+
+    prompt: int
+    output: int
+
+
+Shape = tuple[StepSize, ...]
+"""The sizes of a seed's steps, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Calls and their tokens; fractions where they are expected ones."""
+
+    calls: float = 0.0
+    prompt: float = 0.0
+    output: float = 0.0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.calls + other.calls, self.prompt + other.prompt, self.output + other.output)
+
+    def times(self, factor: float) -> Amount:
+        return Amount(self.calls * factor, self.prompt * factor, self.output * factor)
+
+    def usd(self, price: Price) -> float:
+        """List price, nothing of it read from a provider's prompt cache."""
+        return price.cost(Usage(prompt=round(self.prompt), completion=round(self.output)))
+
+
+@dataclass(slots=True)
+class ModelAmounts:
+    """What is asked of every model, by name."""
+
+    amounts: dict[str, Amount] = field(default_factory=dict)
+
+    def add(self, model: str, amount: Amount, times: float = 1.0) -> None:
+        if times:
+            self.amounts[model] = self.amounts.get(model, Amount()) + amount.times(times)
+
+    def add_all(self, other: ModelAmounts) -> None:
+        for model, amount in other.amounts.items():
+            self.add(model, amount)
+
+    @property
+    def calls(self) -> float:
+        return sum(amount.calls for amount in self.amounts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCosts:
+    """What a search's cost depends on, beside its seed."""
+
+    cascades: Sequence[Sequence[str]]
+    """The models to probe, by tier index, in order, without the strong tier."""
+    passes: int = 1
+    of: int = 1
+    early: bool | None = False
+    """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
+    confirm: int = 0
+    """Executions of the final trajectory, each step by its lock."""
+    control: int = 0
+    """Draws of the strong model at every step that stays strong."""
+
+    @property
+    def failing(self) -> int:
+        """Samples after which a candidate has failed, where all of them fail."""
+        return self.of - self.passes + 1
+
+
+def whole(shape: Shape) -> Amount:
+    """All steps of a trajectory."""
+    return Amount(len(shape), sum(step.prompt for step in shape), sum(step.output for step in shape))
+
+
+def best(shape: Shape, strong: str, plan: SearchCosts) -> ModelAmounts:
+    """The fewest calls: at every step the first candidate passes. A step all of whose candidates fail takes fewer
+    still where trials may be lost early, or where more samples are needed to pass than to fail.
+    """
+    bill = ModelAmounts()
+    models = _models(plan)
+    for place, step in enumerate(shape, 1):
+        own, rest = _own(step), whole(shape[place:])
+        lost = Amount() if plan.early is not False else rest
+        all_lost = (len(models) * plan.failing + plan.control) * (1 + lost.calls)
+        if all_lost < plan.passes * (1 + rest.calls):
+            for model in models:
+                bill.add(model, own, plan.failing)
+                bill.add(strong, lost, plan.failing)
+            bill.add(strong, own + lost, plan.control)
+        else:
+            bill.add(plan.cascades[0][0], own, plan.passes)
+            bill.add(strong, rest, plan.passes)
+        if plan.early is False or place == 1:
+            bill.add(plan.cascades[0][0], own, plan.confirm)
+    return bill
+
+
+def worst(shape: Shape, strong: str, plan: SearchCosts) -> ModelAmounts:
+    """At every step all candidates of all tiers fail, in every sample, and only at the end of the trajectory.
+
+    No search of a seed of this length takes more calls: an accepted trial never makes a trajectory longer.
+    """
+    bill = ModelAmounts()
+    for place, step in enumerate(shape, 1):
+        own, rest = _own(step), whole(shape[place:])
+        for model in _models(plan):
+            bill.add(model, own, plan.of)
+            bill.add(strong, rest, plan.of)
+        bill.add(strong, own, plan.confirm)
+        bill.add(strong, own + rest, plan.control)
+    return bill
+
+
+def expected(shape: Shape, strong: str, plan: SearchCosts, shares: Sequence[float]) -> ModelAmounts:
+    """The mean, where a share of steps ends in each tier (cheapest first, the strong one last; they sum to 1).
+
+    Where a tier passes, it does by its first model; samples of one candidate agree; trajectories keep their length.
+    """
+    bill = ModelAmounts()
+    for place, step in enumerate(shape, 1):
+        own, rest = _own(step), whole(shape[place:])
+        for tier, cascade in enumerate(plan.cascades):
+            bill.add(cascade[0], own, shares[tier] * (plan.passes + plan.confirm))
+            bill.add(strong, rest, shares[tier] * plan.passes)
+            failing = sum(shares[tier + 1 :]) * plan.failing
+            for model in cascade:
+                bill.add(model, own, failing)
+                bill.add(strong, rest, 0.0 if plan.early else failing)
+        bill.add(strong, own, shares[-1] * plan.confirm)
+        bill.add(strong, own + rest, shares[-1] * plan.control)
+    return bill
+
+
+def _own(step: StepSize) -> Amount:
+    return Amount(1, step.prompt, step.output)
+
+
+def _models(plan: SearchCosts) -> list[str]:
+    return [model for cascade in plan.cascades for model in cascade]
+
+
+def label_shares(benchmark: str, tiers: int) -> list[float]:
+    """The share of steps that is expected to end in each of so many tiers, after the paper's labels.
+
+    Four tiers are the paper's. Of others the cheapest is its low and the strong one its high; what is between them is
+    divided evenly among the tiers between. A pool of two tiers has none: there those steps stay strong.
+
+    >>> [round(share, 3) for share in label_shares("swebench", 4)]
+    [0.28, 0.098, 0.122, 0.5]
+    >>> [round(share, 3) for share in label_shares("swebench", 2)]
+    [0.28, 0.72]
+    """
+    everything = [sum(column) for column in zip(*PAPER_LABELS.values(), strict=True)]
+    low, mid, mid_high, high = PAPER_LABELS.get(benchmark, everything)
+    total = low + mid + mid_high + high
+    if tiers == 2:
+        return [low / total, 1 - low / total]
+    if tiers == 4:
+        return [low / total, mid / total, mid_high / total, high / total]
+    between = (mid + mid_high) / total / (tiers - 2)
+    return [low / total, *[between] * (tiers - 2), high / total]

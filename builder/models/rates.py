@@ -1,0 +1,86 @@
+"""How many requests and tokens a minute a model is given: what its provider allows, kept by the client itself.
+
+Libraries for this sleep where nothing can wake them, and count only what is known beforehand. Here a wait ends when
+the run is asked to stop, and a request's tokens are set aside before it is begun and corrected when it has ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+WINDOW = 60.0
+"""Seconds. In any window of this length the limits hold, wherever it begins: a provider may count either way."""
+_LOOK = 1.0
+"""Seconds between two looks while waiting: what others set aside may turn out to be less."""
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A request that was let through: when, and the tokens that count for it."""
+
+    at: float
+    tokens: int
+
+
+class RateLimits:
+    """The limits of one model. Threads share one."""
+
+    def __init__(
+        self, requests: int | None = None, tokens: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`requests` and `tokens` per minute; None: without limit. `clock` gives seconds."""
+        self._requests, self._tokens, self._clock = requests, tokens, clock
+        self._lock = threading.Lock()
+        self._window: deque[Admitted] = deque()  # those of the last minute, oldest first
+        self._sum = 0
+
+    @property
+    def counts_tokens(self) -> bool:
+        return self._tokens is not None
+
+    def admit(self, tokens: int, wait: Callable[[float], None]) -> Admitted:
+        """Return once a request that may take so many tokens can be begun. `wait` pauses for some seconds, or raises.
+
+        One that asks for more tokens than a minute has is begun when it is alone in its minute.
+
+        >>> Rates(requests=60).admit(0, time.sleep).tokens
+        0
+        """
+        while True:
+            with self._lock:
+                now = self._clock()
+                left = self._seconds_until(now, tokens)
+                if left <= 0:
+                    admitted = Admitted(now, tokens)
+                    if self._requests is not None or self._tokens is not None:
+                        self._window.append(admitted)
+                        self._sum += tokens
+                    return admitted
+            wait(min(left, _LOOK))
+
+    def settle(self, admitted: Admitted, tokens: int) -> None:
+        """A request has ended and took so many tokens. Not to be called where that is not known."""
+        with self._lock:
+            if self._window and admitted.at >= self._window[0].at:
+                self._sum += tokens - admitted.tokens
+            admitted.tokens = tokens
+
+    def _seconds_until(self, now: float, tokens: int) -> float:
+        """How long until both limits leave room, as things stand."""
+        while self._window and self._window[0].at + WINDOW <= now:
+            self._sum -= self._window.popleft().tokens
+        free_at = now
+        if self._requests is not None and len(self._window) >= self._requests:
+            free_at = self._window[len(self._window) - self._requests].at + WINDOW
+        if self._tokens is not None:
+            over = self._sum + tokens - self._tokens
+            for earlier in self._window:
+                if over <= 0:
+                    break
+                over -= earlier.tokens
+                free_at = max(free_at, earlier.at + WINDOW)
+        return free_at - now

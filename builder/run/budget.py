@@ -1,0 +1,198 @@
+"""What a run has paid and may still pay. No call is begun once a budget is reached; what was begun is kept.
+
+The ledger books a call with the trial that asked for it, so a process that is killed leaves calls behind that it paid
+and did not book. The run's total is therefore also kept in a file of its own, rewritten in place at every call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepdown.builder.config.operation import Budget
+from stepdown.builder.config.pool import Model
+from stepdown.builder.errors import BadInput, BudgetReached, Interrupted
+from stepdown.builder.records import Usage
+from stepdown.builder.run.ledger import Ledger
+
+FILE_NAME = "paid.json"
+_WIDTH = 80
+"""Bytes of the file, the same for any total: one write replaces it, and a kill cannot leave half of one."""
+_LOOK = 0.2
+"""Seconds between two looks at `stop` while calls in hand decide whether another may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls that were paid, and their list price."""
+
+    calls: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.calls + other.calls, self.usd + other.usd)
+
+
+def read_spent(folder: Path, ledger: Ledger, models: Mapping[str, Model]) -> Spent:
+    """What a run has paid over all its processes, what a killed one did not book included."""
+    paid = [call for call in ledger.call_totals() if call.paid]
+    usd = sum(models[call.model].price.cost(call.usage) for call in paid if call.model in models)
+    total = read_paid_file(folder)
+    return Spent(max(total.calls, sum(call.calls for call in paid)), max(total.usd, usd))
+
+
+def read_paid_file(folder: Path) -> Spent:
+    """The total as the run's file has it; nothing where there is none that can be read."""
+    try:
+        data = json.loads((folder / FILE_NAME).read_bytes())
+        found = Spent(int(data["calls"]), float(data["usd"]))
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        return Spent()
+    return found if found.calls >= 0 and 0 <= found.usd < math.inf else Spent()
+
+
+class _InHand:
+    """One call in hand. A class, not a generator: it is entered for every call."""
+
+    __slots__ = ("_guard", "_model", "_price")
+
+    def __init__(self, guard: BudgetGuard, model: Model) -> None:
+        self._guard, self._model = guard, model
+        self._price: Spent | None = None
+
+    def pay(self, usage: Usage) -> None:
+        """The call's usage, once it has been answered."""
+        self._price = Spent(1, self._model.price.cost(usage))
+
+    def __enter__(self) -> Callable[[Usage], None]:
+        self._guard.begin()
+        return self.pay
+
+    def __exit__(self, *_: object) -> None:
+        self._guard.end(self._price)
+
+
+class BudgetGuard:
+    """A run's budget and what was spent of it. Threads share one; a context manager while the run works.
+
+    Of `calls` none is exceeded: a call that might be one too many waits until those in hand have ended. What a call
+    costs is known when it has ended, so `usd` is exceeded by the calls in hand at most. `wall_clock` sets `stop`.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        already: Spent | None = None,
+        folder: Path | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """`already` is what earlier processes of the run paid; the total is kept in `folder`."""
+        self._budget = budget or Budget()
+        self._spent = already or Spent()
+        self._folder = folder
+        self._stop = stop or threading.Event()
+        self._changed = threading.Condition()
+        self._in_hand = 0
+        self._file: int | None = None
+        self._timer: threading.Timer | None = None
+        self._time_is_up = False
+        self._stopped_by: BudgetReached | None = None
+
+    @property
+    def spent(self) -> Spent:
+        return self._spent
+
+    @property
+    def stopped_by(self) -> BudgetReached | None:
+        """The budget that ended the run's work; None where none did."""
+        return self._stopped_by
+
+    def __enter__(self) -> BudgetGuard:
+        if self._folder is not None:
+            path = self._folder / FILE_NAME
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+                self._keep()
+                os.ftruncate(self._file, _WIDTH)
+            except OSError as error:
+                raise BadInput(f"what is paid can not be kept: {error.strerror}", file=path) from None
+        if self._budget.wall_clock is not None:
+            self._timer = threading.Timer(min(self._budget.wall_clock, threading.TIMEOUT_MAX), self._end)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def call(self, model: Model) -> _InHand:
+        """Held while a call is made; what it gives is told the call's usage. Entering raises BudgetReached instead of
+        beginning a call, and Interrupted where the run was asked to stop while the call waited.
+        """
+        return _InHand(self, model)
+
+    def check(self) -> None:
+        """Raises BudgetReached where a budget is reached: for what waits between a call's start and its request."""
+        with self._changed:
+            self._refuse_where_reached()
+
+    def begin(self) -> None:
+        """Count a call as in hand, as soon as it may begin."""
+        most = self._budget.calls
+        with self._changed:
+            self._refuse_where_reached()
+            while most is not None and self._spent.calls + self._in_hand >= most:
+                if self._stop.is_set():
+                    raise Interrupted("the run was asked to stop")
+                self._changed.wait(_LOOK)
+                self._refuse_where_reached()
+            self._in_hand += 1
+
+    def _refuse_where_reached(self) -> None:
+        reached = self._reached()
+        if reached is None:
+            return
+        if not self._stop.is_set():  # else a person was first
+            self._stopped_by = reached
+        raise reached
+
+    def _reached(self) -> BudgetReached | None:
+        budget, now = self._budget, self._spent
+        if budget.calls is not None and now.calls >= budget.calls:
+            return BudgetReached("calls", f"{now.calls} of {budget.calls} calls")
+        if budget.usd is not None and now.usd >= budget.usd:
+            return BudgetReached("usd", f"${now.usd:.4f} of ${budget.usd:g}")
+        if self._time_is_up:
+            return BudgetReached("wall_clock", f"{budget.wall_clock:g} seconds")
+        return None
+
+    def end(self, price: Spent | None) -> None:
+        """A call is no more in hand; `price` is what was paid for it."""
+        with self._changed:
+            self._in_hand -= 1
+            if price is not None:
+                self._spent += price
+                self._keep()
+            self._changed.notify_all()
+
+    def _keep(self) -> None:
+        if self._file is not None:
+            text = f'{{"calls": {self._spent.calls}, "usd": {self._spent.usd:.9f}}}'
+            os.pwrite(self._file, text.ljust(_WIDTH - 1).encode() + b"\n", 0)
+
+    def _end(self) -> None:
+        with self._changed:
+            self._time_is_up = True
+            if not self._stop.is_set():
+                self._stopped_by = self._reached()
+                self._stop.set()
+            self._changed.notify_all()

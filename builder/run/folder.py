@@ -1,0 +1,219 @@
+"""A run's folder: made or opened by one process at a time, its protocol frozen, its input files kept with it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from stepdown.builder.cache.store import is_cache
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.config.validation import changes, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.ledger.database import FILE_NAME
+
+LOCK_NAME = "lock"
+INPUTS = "inputs"
+SHOWN_DIFFERENCES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a run that relabels another one has from it."""
+
+    run: str
+    """The other run's id."""
+    cache: str
+    """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
+    departed: tuple[str, ...]
+    """Models that were strong in an earlier version and are no more; imported seeds may still be theirs."""
+    folder: str | None = None
+    """Where the other run lay when this one was begun, relative to this run's folder."""
+
+
+class RunFolder:
+    """An open run: its folder, ledger and config. Made by `opened`."""
+
+    def __init__(self, path: Path, ledger: Ledger, config: Config) -> None:
+        self.path, self.ledger, self.config = path, ledger, config
+
+    @property
+    def cache_folder(self) -> Path:
+        return cache_of(self.path, self.ledger)
+
+    @property
+    def origin(self) -> Origin | None:
+        """What it has from the run that it relabels; None where it was built by itself."""
+        return origin_of(self.ledger)
+
+
+def origin_of(ledger: Ledger) -> Origin | None:
+    record = ledger.meta("origin")
+    if not record:
+        return None
+    return Origin(record["run"], record["cache"], tuple(record["departed"]), record.get("folder"))
+
+
+def cache_of(path: Path, ledger: Ledger) -> Path:
+    """The folder of a run's response cache: the config's, else that of the run it relabels, else its own."""
+    named, origin = ledger.meta("operation")["cache"], origin_of(ledger)
+    if named is not None:
+        return Path(named)
+    if origin is None:
+        return path / "cache"
+    shared = Path(os.path.normpath(path.resolve() / origin.cache))
+    if not is_cache(shared):
+        raise BadInput(f"the response cache that this run goes on from is not at {shared}", file=path)
+    return shared
+
+
+@contextmanager
+def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
+    """A run's ledger and protocol, to read while others may work on it. Raises BadInput: no run, or never begun."""
+    if not is_run(path):
+        raise BadInput("no run is here", file=path)
+    ledger = Ledger(path, read_only=True)
+    try:
+        if not ledger.is_begun:
+            raise BadInput("the run was never begun", file=path)
+        yield ledger, validated(ProtocolConfig, ledger.meta("protocol"), file=path / FILE_NAME)
+    finally:
+        ledger.close()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a run's ledger is there. Raises BadInput where that cannot be said."""
+    try:
+        return (path / FILE_NAME).exists()
+    except (OSError, ValueError) as error:
+        raise BadInput(getattr(error, "strerror", None) or str(error), file=repr(str(path))[1:100]) from None
+
+
+@contextmanager
+def open_for_work(path: Path, config: Config | None = None, origin: Origin | None = None) -> Iterator[RunFolder]:
+    """Open a run's folder, for this process alone; make it where there is none and a config is given.
+
+    `origin` makes a new run the relabelling of another one.
+
+    Raises BadInput: not a run, not writable, in use by another process, or begun under another protocol, the
+    difference shown.
+    """
+    if config is None and not is_run(path):
+        raise BadInput("no run is here", file=path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        strangers = [] if is_run(path) else sorted(p.name for p in path.iterdir() if p.name != LOCK_NAME)
+        if strangers:
+            raise BadInput(f"the folder is not empty and not a run (it holds {strangers[0]!r})", file=path)
+        handle = (path / LOCK_NAME).open("a+")
+    except OSError as error:
+        raise BadInput(f"the run's folder can not be used: {error.strerror}", file=path) from None
+    with handle:
+        _lock(handle.fileno(), path)
+        ledger = Ledger(path)
+        try:
+            yield _begun(path, ledger, config, origin)
+        finally:
+            ledger.close()
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Take the run for this process; the system gives it free when the process ends, however it ends."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        raise BadInput(f"another process works on this run{f' (process {pid})' if pid else ''}", file=path) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+
+
+def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | None) -> RunFolder:
+    if not ledger.is_begun:
+        if config is None:
+            raise BadInput("the run was never begun: build it anew", file=path)
+        _keep_inputs(path, config.protocol)
+        ledger.set_meta("id", uuid.uuid4().hex)
+        ledger.set_meta("operation", config.operation.model_dump(mode="json"))
+        ledger.set_meta("protocol", protocol_record(config.protocol))
+        ledger.set_meta("origin", asdict(origin) if origin else None)
+        return RunFolder(path, ledger, config)
+    frozen = ledger.meta("protocol")
+    if config is not None:
+        differences = changes(frozen, protocol_record(config.protocol))
+        if differences:
+            shown = "; ".join(differences[:SHOWN_DIFFERENCES])
+            more = f"; and {len(differences) - SHOWN_DIFFERENCES} more" if len(differences) > SHOWN_DIFFERENCES else ""
+            raise BadInput(f"the run was begun under another protocol ({shown}{more}): name another folder", file=path)
+        ledger.set_meta("operation", config.operation.model_dump(mode="json"))
+    if origin is not None:
+        _go_on_from(origin, path, ledger)
+    where = path / FILE_NAME
+    protocol = validated(ProtocolConfig, _with_inputs(frozen, path), file=where)
+    operation = validated(OperationConfig, ledger.meta("operation"), file=where)
+    return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
+
+
+def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
+    """Relabel into a run that was begun: only where it was begun as the same new version."""
+    begun = origin_of(ledger)
+    if begun is None or (begun.run, begun.departed) != (origin.run, origin.departed):
+        raise BadInput("the run was not begun as a new version of that one: name another folder", file=path)
+    ledger.set_meta("origin", asdict(origin))
+
+
+def protocol_record(protocol: ProtocolConfig) -> dict[str, Any]:
+    """The protocol as ledger and manifest hold it: files by name and digest, not by where they lay."""
+    record = protocol.model_dump(mode="json")
+    for part, _ in _parts_with_files(record):
+        part["file"] = Path(part["file"]).name
+    return record
+
+
+def _parts_with_files(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The parts of a protocol's record that name a file in `file`, each with the file's digest."""
+    for part in (record["hints"], *(workload["seeds"] for workload in record["workloads"])):
+        if part["file"] is not None:
+            yield part, part["sha256"]
+    for workload in record["workloads"]:
+        if workload["source_sha256"] is not None:
+            yield workload["source"], workload["source_sha256"]
+
+
+def _kept_input(path: Path, sha256: str) -> Path:
+    return path / INPUTS / f"{sha256}.jsonl"
+
+
+def _keep_inputs(path: Path, protocol: ProtocolConfig) -> None:
+    for part, sha256 in _parts_with_files(protocol.model_dump(mode="json")):
+        target = _kept_input(path, sha256)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(part["file"], target)
+
+
+def _with_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The frozen protocol, naming the run's own copies of its files."""
+    copy: dict[str, Any] = json.loads(json.dumps(record))
+    for part, sha256 in _parts_with_files(copy):
+        kept = _kept_input(path, sha256)
+        try:
+            found = hashlib.sha256(kept.read_bytes()).hexdigest()
+        except OSError as error:
+            raise BadInput(
+                f"the run's own copy of {part['file']} can not be read: {error.strerror}", file=kept
+            ) from None
+        if found != sha256:
+            raise BadInput(f"the run's own copy of {part['file']} has been changed", file=kept)
+        part["file"] = str(kept)
+    return copy

@@ -1,0 +1,76 @@
+"""The ledger's SQLite file: opened, checked, and written in whole transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stepdown.builder.common.sqlite import SQLiteFile
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import exact_json
+from stepdown.builder.run.ledger.schema import SCHEMA_VERSION, TABLES
+
+FILE_NAME = "ledger.sqlite"
+
+
+class LedgerDatabase(SQLiteFile):
+    """The SQLite file of a run: opened and checked, written in transactions, with a few values kept under names.
+
+    Threads share one object; `runs` sees to it that processes do not.
+    """
+
+    called = "the ledger"
+
+    def __init__(self, folder: Path, read_only: bool = False) -> None:
+        """Open the ledger of a run's folder, making it where there is none. Raises BadInput where it is unusable.
+
+        `read_only` looks at a run that another process may be working on.
+        """
+        super().__init__(folder / FILE_NAME)
+        self._may_be_released = False
+        with self._usable():
+            self._db = self._connect("ro" if read_only else "rwc")
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                # Trials touch many pages, and each checkpoint waits for the disk twice: make them rarer.
+                self._db.execute("PRAGMA wal_autocheckpoint=4000")
+            self._db.execute("PRAGMA foreign_keys=ON")
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == 0 and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                with self._transaction():
+                    for statement in TABLES.split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            elif version != SCHEMA_VERSION:
+                raise BadInput(f"the ledger has schema {version}, this stepdown reads {SCHEMA_VERSION}", file=self.path)
+        self._may_be_released = True
+
+    def _begun(self) -> None:
+        if self._may_be_released:
+            self._db.execute("DELETE FROM meta WHERE key = 'released'")
+
+    def _committed(self) -> None:
+        self._may_be_released = False
+
+    # What the run is
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value, its order of keys included: a source's order may be the order of its instances."""
+        if self.meta(key) == value:
+            return
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
+
+    @property
+    def released(self) -> dict[str, str] | None:
+        """The digests of the files that say what stands here, by name; None once anything has changed since."""
+        found: dict[str, str] | None = self.meta("released")
+        return found
+
+    def set_released(self, digests: Mapping[str, str]) -> None:
+        """The files of these digests say what stands here. The next transaction of any kind takes it back."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO meta VALUES ('released', ?)", (exact_json(digests),))
+        self._may_be_released = True

@@ -1,0 +1,331 @@
+"""What a run records and reads back: every write is one transaction, every read is indexed and in portions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from stepdown.builder.records import Instance, Lock, Outcome, Receipt, Sample, Trial, Usage, Verdict, exact_json
+from stepdown.builder.run.ledger.schema import (
+    KEPT,
+    BookedCall,
+    CallTotal,
+    InstanceRecord,
+    InstanceState,
+    Purpose,
+    TrialRecord,
+)
+from stepdown.builder.run.ledger.trajectories import TrajectoryDatabase
+
+LONGEST_REASON = 2000
+"""Characters; a reason may quote what a model wrote."""
+
+
+_INSTANCE = "id, benchmark, instance_id, grouped_by, state, reason, seed, final, locks"
+"""The columns of an instance's record, in its order."""
+
+
+class Ledger(TrajectoryDatabase):
+    """One run's record."""
+
+    # Instances
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the run's instances have been admitted; until then nothing of it is frozen."""
+        return self.meta("begun") is not None
+
+    def admit(self, instances: Iterable[Instance]) -> None:
+        """Register instances in order: all of them or, where one raises, none."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO meta VALUES ('begun', 'true')")
+            db.executemany(
+                "INSERT INTO instances (benchmark, instance_id, grouped_by, state, reason) VALUES (?, ?, ?, ?, ?)",
+                (
+                    (
+                        one.benchmark,
+                        one.id,
+                        one.group or one.id,
+                        InstanceState.DROPPED if one.dropped else InstanceState.OPEN,
+                        one.dropped or "",
+                    )
+                    for one in instances
+                ),
+            )
+
+    def instances(self, *states: InstanceState) -> Iterator[InstanceRecord]:
+        """Instances of the given states (all, where none is given), in the run's order, read in portions."""
+        wanted = [state.value for state in states or InstanceState]
+        marks = ",".join("?" * len(wanted))
+        last = 0
+        while page := self._read(
+            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
+            f"WHERE state IN ({marks}) AND id > ? ORDER BY id LIMIT 500",
+            (*wanted, last),
+        ):
+            last = page[-1][0]
+            yield from map(_instance, page)
+
+    def instance(self, benchmark: str, instance_id: str) -> InstanceRecord:
+        """The record of an instance. Raises KeyError."""
+        found = self._read(
+            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
+            "WHERE benchmark = ? AND instance_id = ?",
+            (benchmark, instance_id),
+        )
+        if not found:
+            raise KeyError((benchmark, instance_id))
+        return _instance(found[0])
+
+    def counts(self) -> dict[InstanceState, int]:
+        """Instances by state."""
+        return {
+            InstanceState(state): n for state, n in self._read("SELECT state, count(*) FROM instances GROUP BY state")
+        }
+
+    def locked_steps(self) -> int:
+        """Steps of finished instances."""
+        return int(self._read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
+
+    def labelled_steps(self) -> dict[str, int]:
+        """Steps of finished instances by benchmark."""
+        query = "SELECT benchmark, sum(json_array_length(locks)) FROM instances WHERE state = ? GROUP BY benchmark"
+        return dict(self._read(query, (InstanceState.DONE.value,)))
+
+    def labels(self) -> Iterator[tuple[str, str, list[int]]]:
+        """Benchmark, id, and the tier (an index) of every step, of finished instances in the run's order.
+
+        The same as of their records, at a third of the cost: a corpus has a million steps.
+        """
+        last = 0
+        query = (
+            "SELECT id, benchmark, instance_id, locks FROM instances WHERE state = ? AND id > ? ORDER BY id LIMIT 2000"
+        )
+        while page := self._read(query, (InstanceState.DONE.value, last)):
+            last = page[-1][0]
+            for _, benchmark, instance_id, locks in page:
+                yield benchmark, instance_id, [tier for tier, _ in json.loads(locks)]
+
+    def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
+        """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
+        text = json.dumps([[lock.tier, lock.model] for lock in locks])
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE instances SET state = ?, reason = '', final = ?, locks = ? WHERE id = ?",
+                (InstanceState.DONE.value, final, text, instance),
+            )
+
+    def drop(self, instance: int, reason: str) -> None:
+        """The instance will have no rows."""
+        with self._transaction() as db:
+            self._set_state(db, instance, InstanceState.DROPPED, reason)
+
+    def block(self, instance: int, reason: str) -> None:
+        """Technical outcomes leave a tier, or the seed, unknown: the instance waits for a resume."""
+        with self._transaction() as db:
+            self._set_state(db, instance, InstanceState.BLOCKED, reason)
+
+    @staticmethod
+    def _set_state(db: sqlite3.Connection, instance: int, state: InstanceState, reason: str) -> None:
+        db.execute("UPDATE instances SET state = ?, reason = ? WHERE id = ?", (state.value, reason, instance))
+
+    def reopen(self) -> None:
+        """Blocked instances are open again, and what is unknown about open ones will be executed anew.
+
+        Unknown are the technical trials of the step under search, which is the last one that has any, of a seed that
+        was not found yet, and of fresh draws. Earlier steps are decided: there a technical trial was passed over. So
+        are all steps once there are fresh draws, which speak of the trajectory that the search came to.
+        """
+        counts = self.counts()
+        if not counts.get(InstanceState.BLOCKED, 0) and not counts.get(InstanceState.OPEN, 0):
+            return
+        fresh = [Purpose.CONFIRM.value, Purpose.CONTROL.value]
+        with self._transaction() as db:
+            blocked, opened = InstanceState.BLOCKED.value, InstanceState.OPEN.value
+            db.execute("UPDATE instances SET state = ?, reason = '' WHERE state = ?", (opened, blocked))
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE verdict = ? AND superseded = 0 "
+                "AND instance IN (SELECT id FROM instances WHERE state = ?) "
+                "AND (purpose IN (?, ?) OR NOT EXISTS (SELECT 1 FROM trials AS others "
+                "WHERE others.instance = trials.instance AND (others.purpose IN (?, ?) OR others.step > trials.step)))",
+                (Verdict.TECHNICAL.value, opened, *fresh, *fresh),
+            )
+
+    def forget_technical(self, purpose: Purpose) -> None:
+        """What came to no verdict for technical reasons, of executions for a purpose, will be executed anew."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE trials SET superseded = 1 WHERE purpose = ? AND verdict = ? AND superseded = 0",
+                (purpose.value, Verdict.TECHNICAL.value),
+            )
+
+    def drop_blocked(self) -> int:
+        """Give up on blocked instances. How many."""
+        with self._transaction() as db:
+            return db.execute(
+                "UPDATE instances SET state = ?, reason = 'given up: ' || reason WHERE state = ?",
+                (InstanceState.DROPPED.value, InstanceState.BLOCKED.value),
+            ).rowcount
+
+    def set_seed(self, instance: int, trial: int) -> None:
+        """The trial whose trajectory is the instance's verified seed."""
+        with self._transaction() as db:
+            db.execute("UPDATE instances SET seed = ? WHERE id = ?", (trial, instance))
+
+    # Trials
+
+    def record(
+        self,
+        instance: int,
+        purpose: Purpose,
+        trial: Trial,
+        outcome: Outcome,
+        receipt: Receipt,
+        *,
+        accepted: bool,
+        base: int | None = None,
+    ) -> int:
+        """Keep a trial, in one transaction; returns its id.
+
+        Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial
+        the candidate's, of others none.
+        """
+        first = max(trial.step, 1)
+        last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
+        if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
+            last = 0
+        with self._transaction() as db:
+            cursor = db.execute(
+                "INSERT INTO trials (instance, purpose, base, step, tier, model, sample, call_limit, verdict, "
+                "accepted, calls, reason, grading, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    instance,
+                    purpose.value,
+                    base,
+                    trial.step,
+                    trial.tier,
+                    trial.model,
+                    trial.sample.number,
+                    trial.limit,
+                    outcome.verdict.value,
+                    accepted,
+                    len(outcome.trajectory),
+                    outcome.reason[:LONGEST_REASON],
+                    exact_json(outcome.grading) if outcome.grading is not None else None,
+                    json.dumps(receipt.attempts, ensure_ascii=False),
+                ),
+            )
+            trial_id = int(cursor.lastrowid or 0)
+            self._add_calls(db, instance, purpose, receipt, trial_id)
+            rows = []
+            for number in range(first, last + 1):
+                previous = outcome.trajectory[number - 2].prefix if number > 1 else None
+                rows.append((trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)))
+            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        return trial_id
+
+    def trials(self, instance: int) -> list[TrialRecord]:
+        """Every trial of an instance, in the order of execution."""
+        return [
+            TrialRecord(
+                id=row[0],
+                purpose=Purpose(row[1]),
+                base=row[2],
+                trial=Trial(row[3], row[4], row[5], row[7], Sample(row[1], row[6])),
+                verdict=Verdict(row[8]),
+                accepted=bool(row[9]),
+                calls=row[10],
+                reason=row[11],
+                grading=json.loads(row[12]) if row[12] is not None else None,
+                attempts=tuple(json.loads(row[13])),
+                superseded=bool(row[14]),
+            )
+            for row in self._read(
+                "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
+                "grading, attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
+                (instance,),
+            )
+        ]
+
+    @staticmethod
+    def _add_calls(
+        db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt, trial: int | None = None
+    ) -> None:
+        db.executemany(
+            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    instance,
+                    bytes.fromhex(call.key),
+                    purpose.value,
+                    call.model,
+                    call.paid,
+                    call.usage.prompt,
+                    call.usage.cache_read,
+                    call.usage.cache_write,
+                    call.usage.completion,
+                    trial,
+                )
+                for call in receipt.calls
+            ),
+        )
+
+    def call_totals(self) -> list[CallTotal]:
+        """The run's distinct calls by purpose, model, and whether this run paid for them."""
+        return [
+            CallTotal(purpose, model, bool(paid), calls, Usage(*usage))
+            for purpose, model, paid, calls, *usage in self._read(
+                "SELECT purpose, model, paid, count(*), sum(prompt), sum(cache_read), sum(cache_write), "
+                "sum(completion) FROM calls GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
+            )
+        ]
+
+    def calls(self, instance: int) -> list[BookedCall]:
+        """The distinct calls of an instance."""
+        return [
+            BookedCall(trial, model, bool(paid), Usage(*usage))
+            for trial, model, paid, *usage in self._read(
+                "SELECT trial, model, paid, prompt, cache_read, cache_write, completion FROM calls WHERE instance = ?",
+                (instance,),
+            )
+        ]
+
+    def call_keys(self) -> Iterator[str]:
+        """The cache's key of every call that a trial or a hint used, read in portions."""
+        last = (0, b"")
+        while page := self._read(
+            "SELECT instance, key FROM calls WHERE (instance, key) > (?, ?) ORDER BY instance, key LIMIT 5000", last
+        ):
+            last = page[-1]
+            yield from (key.hex() for _, key in page)
+
+    def retried_errors(self) -> int:
+        """Errors of calls that were tried again, over the whole run."""
+        query = "SELECT coalesce(sum(json_array_length(attempts)), 0) FROM "
+        return sum(int(self._read(query + table)[0][0]) for table in ("trials", "hints"))
+
+    # Hints
+
+    def hint(self, instance: int, step: int) -> tuple[bool, int | None]:
+        """Whether a hint was asked for at a step, and the tier (an index) it named."""
+        found = self._read("SELECT tier FROM hints WHERE instance = ? AND step = ?", (instance, step))
+        return (True, found[0][0]) if found else (False, None)
+
+    def hints(self, instance: int) -> dict[int, int]:
+        """The tiers (indexes) that hints named, by step."""
+        rows = self._read("SELECT step, tier FROM hints WHERE instance = ? AND tier IS NOT NULL", (instance,))
+        return dict(rows)
+
+    def record_hint(self, instance: int, step: int, tier: int | None, receipt: Receipt) -> None:
+        """Keep what a hint named, None where none was to be had, and what asking for it took."""
+        with self._transaction() as db:
+            attempts = json.dumps(receipt.attempts, ensure_ascii=False)
+            db.execute("INSERT OR REPLACE INTO hints VALUES (?, ?, ?, ?)", (instance, step, tier, attempts))
+            self._add_calls(db, instance, Purpose.HINT, receipt)
+
+
+def _instance(row: Any) -> InstanceRecord:
+    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[8]))
+    return InstanceRecord(row[0], row[1], row[2], row[3], InstanceState(row[4]), row[5], row[6], row[7], locks)

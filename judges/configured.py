@@ -1,0 +1,81 @@
+"""Judges cases outside a run: for `stepdown judge`, which tries a judge and calibrates one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.store import DiskStore, Store
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.protocol import JudgeConfig
+from stepdown.builder.errors import BadInput
+from stepdown.builder.models import Client
+from stepdown.builder.records import Response
+from stepdown.judges.case import Case
+from stepdown.judges.panel import JudgeFinding, judge_case
+
+
+class ConfiguredJudges:
+    """Asks a config's judges and keeps what they say, in the config's cache where it names one."""
+
+    def __init__(self, panel: JudgeConfig, client: Client, cache: Cache) -> None:
+        self._panel, self._client, self._cache = panel, client, cache
+        self.requests = 0
+        """Calls made now."""
+
+    def judge(self, case: Case) -> JudgeFinding:
+        """The panel's finding. Raises RunStopped or Interrupted."""
+        return judge_case(case, self._panel, self, subject="")
+
+    def asked(self, question: Question) -> tuple[Response, bool]:
+        if found := self._cache.get(question):
+            return found.response, False
+        completion = self._client.complete(question.model, question.prefix, question.sample)
+        self.requests += 1
+        return self._cache.put(question, completion.response).response, True
+
+    def note_failed(self, attempts: Sequence[str]) -> None:
+        """Nothing is booked outside a run."""
+
+
+@contextmanager
+def open_judges(config: Config) -> Iterator[ConfiguredJudges]:
+    """The judges of a config. Raises BadInput where it has none, or a key is missing."""
+    panel = config.protocol.judge
+    if panel is None:
+        raise BadInput("the config has no judge: name its models in `protocol.judge.models`", field="protocol.judge")
+    config.check_keys([model.name for model in panel.models])
+    folder = config.operation.cache
+    store: Store = DiskStore(folder) if folder is not None else _Memory()
+    cache = Cache(store, run="judge")
+    try:
+        with Client(panel.models, config.operation, threading.Event()) as client:
+            yield ConfiguredJudges(panel, client, cache)
+    finally:
+        cache.close()
+
+
+class _Memory:
+    """A store that lasts as long as the process."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any | None:
+        return self._values.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        self._values[key] = value
+
+    def keys(self) -> Iterator[str]:
+        return iter(list(self._values))
+
+    def delete(self, key: str) -> None:
+        self._values.pop(key, None)
+
+    def close(self) -> None:
+        pass

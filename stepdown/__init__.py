@@ -1,0 +1,1 @@
+"""Step-level tier labels for LLM routers, proved by executing mixed-model trajectories."""
