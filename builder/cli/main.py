@@ -16,21 +16,22 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 COMMANDS = {
     "build": "Label the workloads of CONFIG into the run's folder.",
-    "resume": "Go on with an interrupted or blocked RUN at the very next trial.",
-    "status": "Say where RUN stands:",
-    "explain": "Show every trial that led to the label of ROW_ID (benchmark/instance_id/step_index) in RUN.",
-    "diff": "Say what changed between the runs OLD and NEW, by instance and step.",
-    "relabel": "Make a new version of the run OLD under a changed config:",
-    "estimate": "Say what labelling the workloads of CONFIG will take:",
+    "resume": "Go on with an interrupted or blocked run at the very next trial.",
+    "status": "Say where RUN stands: instances by state, labels so far, what was spent.",
+    "explain": "Show every trial that led to a row's label.",
+    "diff": "Say which labels moved between two runs, and why.",
+    "relabel": "Make a new version of a run for a changed config; only what the change reaches is paid for.",
+    "estimate": "Say what labelling the workloads of CONFIG will take: calls and list price, by model.",
+    "install": "Install what a part of stepdown needs: local, bfcl or swebench.",
     "doctor": "Say what this machine can run; with CONFIG, whether all that it needs is here.",
     "cache": "Look into a response cache, check it, and remove what no run needs any more.",
     "seeds": "Make seed files of what other tools recorded.",
-    "audit": "Have people check the labels:",
+    "audit": "Have people check a sample of the labels.",
     "judge": "Try a judge on one answer; measure a judge, or recorded scores, against human ratings.",
-    "publish": "Make one release of finished RUNS:",
-    "verify": "Check the folder RELEASE, whoever made it, against every gate that a release must pass.",
-    "score": "Score PREDICTIONS, a router's tiers for the rows of the release (or run) in DIR.",
-    "report": "Show what the run in RUN or the release in DIR holds:",
+    "publish": "Make one release of finished runs: a data set that others can load and check.",
+    "verify": "Check a release, whoever made it, against every gate that a release must pass.",
+    "score": "Score a router's tiers for the rows of a release or run.",
+    "report": "Show what a run or a release holds, as tables or as one page with plots.",
 }
 """Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""
 
@@ -75,16 +76,20 @@ def main() -> None:
 
     \b
     Start here:
-      stepdown doctor                                       what this machine can run
-      stepdown estimate configs/quickstart.yaml             what a run will cost, before it does
-      stepdown build configs/quickstart.yaml --run runs/q   real labels from local models
-      stepdown status runs/q                                where a run stands
-      stepdown resume runs/q                                go on after an interruption
-      stepdown explain runs/q ROW_ID                        why a step has its label
-      stepdown report runs/q --out report.html              what its labels look like, and what they would save
-      stepdown audit sample runs/q                          steps for people to check
-      stepdown publish runs/q --out release                 a data set that others can load and check
-      stepdown score release predictions.jsonl              how well a router's tiers do against a release
+      stepdown doctor                            what this machine can run
+      stepdown install local                     two small models that run here
+      stepdown install bfcl                      tasks to label
+      stepdown estimate quickstart               what a run will cost, before it does
+      stepdown build quickstart --run runs/q     real labels from local models
+      stepdown status runs/q                     where a run stands
+      stepdown resume runs/q                     go on after an interruption
+      stepdown explain runs/q ROW_ID             why a step has its label
+      stepdown report runs/q --out report.html   what its labels look like, and what they would save
+      stepdown audit sample runs/q               steps for people to check
+      stepdown publish runs/q --out release      a data set that others can load and check
+      stepdown score release predictions.jsonl   how well a router's tiers do against a release
+
+    CONFIG is a YAML file, or the bare name of a config that comes with stepdown: `doctor` lists them.
 
     Exit codes: 0 finished, 2 bad input, 3 stopped with work left, 130 interrupted.
     """

@@ -62,7 +62,7 @@ def _report(old: Path, folder: Path) -> None:
 def cost_line(cost: bill.RunCost) -> str:
     """What a new version cost, in a line.
 
-    >>> bill_line(bill.Bill(paid_calls=2, paid_usd=0.5, needed_calls=9, needed_usd=2.0))
+    >>> cost_line(bill.RunCost(paid_calls=2, paid_usd=0.5, needed_calls=9, needed_usd=2.0))
     'paid: 2 calls, $0.5000; list price: 9 calls, $2.0000; saved by the cache: 7 calls, $1.5000'
     """
     return (

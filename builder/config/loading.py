@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import model_validator
 
+from stepdown.builder.common.bundled import config_file
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
 from stepdown.builder.config.protocol import HintsConfig, ProtocolConfig, SeedsConfig, WorkloadConfig
-from stepdown.builder.config.validation import Strict, read_yaml, validated
+from stepdown.builder.config.validation import Strict, read_yaml, refuse_keys, validated
 from stepdown.builder.errors import BadInput
 
 FilePart = TypeVar("FilePart", "SeedsConfig", "HintsConfig")
@@ -60,63 +62,84 @@ class Config(Strict):
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a config is from."""
+
+    folder: Path
+    """What its paths are relative to."""
+    file: Path | None
+    """Its file, for messages; None where it has none."""
+
+
 def load_config(path: Path) -> Config:
-    """The config of a YAML file, the files it names resolved and digested.
+    """The config of a YAML file, the files it names resolved and digested. A bare name that is no file's is that of a
+    config that comes with stepdown.
 
     Raises BadInput: an unknown key, an impossible value, a missing file, a pool that is not one.
     """
-    data = read_yaml(path)
+    file = config_file(path)
+    return _loaded(read_yaml(file), _Place(file.parent, file))
+
+
+def config_of(data: Mapping[str, Any], folder: Path) -> Config:
+    """The config that `data` holds, as `load_config` has it of a file; paths in it are relative to `folder`."""
+    refuse_keys(data)
+    return _loaded(data, _Place(folder, None))
+
+
+def _loaded(data: Mapping[str, Any], place: _Place) -> Config:
     protocol = data.get("protocol")
     if isinstance(protocol, dict) and isinstance(protocol.get("pool"), str):
-        pool_path = path.parent / protocol["pool"]
+        pool_path = place.folder / protocol["pool"]
         pool = validated(Pool, read_yaml(pool_path), file=pool_path)
         data = {**data, "protocol": {**protocol, "pool": pool}}
-    return _resolved(validated(Config, data, file=path), path)
+    return _resolved(validated(Config, data, file=place.file), place)
 
 
-def _resolved(config: Config, path: Path) -> Config:
+def _resolved(config: Config, place: _Place) -> Config:
     """The config with every file it names found, read once and digested."""
     protocol = config.protocol
     workloads = tuple(
-        _with_files(workload, path, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
+        _with_files(workload, place, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
     )
-    hints = _digested(protocol.hints, path, "protocol.hints")
+    hints = _digested(protocol.hints, place, "protocol.hints")
     operation = config.operation
     if operation.cache is not None:
         try:
-            cache = (path.parent / operation.cache).resolve()
+            cache = (place.folder / operation.cache).resolve()
         except (OSError, ValueError) as error:
-            raise BadInput(str(error), file=path, field="operation.cache") from None
+            raise BadInput(str(error), file=place.file, field="operation.cache") from None
         operation = operation.model_copy(update={"cache": cache})
     protocol = protocol.model_copy(update={"workloads": workloads, "hints": hints})
     return Config(protocol=protocol, operation=operation)
 
 
-def _with_files(workload: WorkloadConfig, config: Path, field: str) -> WorkloadConfig:
+def _with_files(workload: WorkloadConfig, place: _Place, field: str) -> WorkloadConfig:
     """The workload with the files of its tasks and of its seeds found and digested."""
-    seeds = _digested(workload.seeds, config, f"{field}.seeds")
+    seeds = _digested(workload.seeds, place, f"{field}.seeds")
     if workload.tasks is None:
         return workload.model_copy(update={"seeds": seeds})
-    file, sha256 = _found(workload.tasks, workload.source_sha256, config, f"{field}.source")
+    file, sha256 = _found(workload.tasks, workload.source_sha256, place, f"{field}.source")
     source = {**workload.source, "file": str(file)}
     return workload.model_copy(update={"seeds": seeds, "source": source, "source_sha256": sha256})
 
 
-def _digested(part: FilePart, config: Path, field: str) -> FilePart:
+def _digested(part: FilePart, place: _Place, field: str) -> FilePart:
     if part.file is None:
         return part
-    file, sha256 = _found(part.file, part.sha256, config, field)
+    file, sha256 = _found(part.file, part.sha256, place, field)
     return part.model_copy(update={"file": file, "sha256": sha256})
 
 
-def _found(named: Path, expected: str | None, config: Path, field: str) -> tuple[Path, str]:
+def _found(named: Path, expected: str | None, place: _Place, field: str) -> tuple[Path, str]:
     """Where a file that the config names lies, and its digest. Raises BadInput: unreadable, or not as expected."""
     try:
-        file = (config.parent / named).resolve()
+        file = (place.folder / named).resolve()
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"{str(named)!r}: {problem}", file=config, field=f"{field}.file") from None
+        raise BadInput(f"{str(named)!r}: {problem}", file=place.file, field=f"{field}.file") from None
     if expected not in (None, sha256):
-        raise BadInput(f"{named} is not the file with this digest", file=config, field=f"{field}.sha256")
+        raise BadInput(f"{named} is not the file with this digest", file=place.file, field=f"{field}.sha256")
     return file, sha256

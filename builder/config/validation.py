@@ -16,6 +16,9 @@ from stepdown.builder.records import canonical_json
 
 T = TypeVar("T")
 
+_HOLDS_A_KEY = "this looks like an API key: name the environment variable that holds it instead"
+"""A config holds the name of a variable, never its value."""
+
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
     """Refuses what JSON has no form for: dates, bytes, sets, infinities, keys that are no text."""
@@ -72,13 +75,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds. Raises BadInput: unreadable, not YAML, not a mapping, or holding an API key."""
     text = read_text(path)
     for number, line in enumerate(text.splitlines(), 1):
-        # A config holds the name of a variable, never its value.
         if key_in(line):
-            raise BadInput(
-                "this looks like an API key: name the environment variable that holds it instead",
-                file=path,
-                line=number,
-            )
+            raise BadInput(_HOLDS_A_KEY, file=path, line=number)
     try:
         data = yaml_value(text)
     except yaml.MarkedYAMLError as error:
@@ -89,6 +87,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BadInput("must be a mapping of keys to values", file=path)
     return data
+
+
+def refuse_keys(value: Any, field: str = "") -> None:
+    """Raises BadInput, naming the field, where a text in nested data is an API key."""
+    if isinstance(value, str) and key_in(value):
+        raise BadInput(_HOLDS_A_KEY, field=field)
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            refuse_keys(part, f"{field}.{name}" if field else str(name))
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            refuse_keys(part, f"{field}.{index}")
 
 
 def read_text(path: Path) -> str:

