@@ -1,11 +1,10 @@
-"""Goes through a run's rows and evidence once, an instance at a time, and changes what its reviewers settled."""
+"""Applies what reviewers settled: one pass over a run's rows and evidence, an instance at a time."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -13,26 +12,23 @@ from stepdown.audit.plans import DrawnBy, read_plans
 from stepdown.audit.settling import ReviewOutcome, settled
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import AuditStep, Reviewed
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.config.pool import Tier
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Prefix
 
 
-@dataclass(slots=True)
-class FileLine:
-    """A line of a file, as it stands there and as it was read."""
+@dataclass(frozen=True, slots=True)
+class LabelledStep:
+    """A row and its evidence, with the lines of the run's files that hold them.
 
-    data: bytes
-    record: dict[str, Any]
-    changed: bool = False
+    A line is None where the revision says something else: then the record is written anew.
+    """
 
-
-@dataclass(slots=True)
-class LabelledRow:
-    """A row and its evidence."""
-
-    row: FileLine
-    proof: FileLine
+    row: Row
+    evidence: Mapping[str, Any]
+    row_line: bytes | None
+    evidence_line: bytes | None
 
 
 @dataclass(slots=True)
@@ -58,95 +54,87 @@ class Applied:
     reviewers: set[str] = field(default_factory=set)
 
 
-class Changes:
-    """What the reviewers settled, made in the lines of a run's files."""
+class RevisionPass:
+    """One pass over the rows of a run in which what its reviewers settled is applied."""
 
     def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[AuditStep], str]) -> None:
         self._store, self._tiers, self._seed_model = store, tiers, seed_model
         self._plans = read_plans(store)
         self.applied = Applied()
 
-    def made(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[LabelledRow]:
-        """The lines of the revision. Instances that are held back have none."""
-        lines = (
-            LabelledRow(FileLine(row, json.loads(row)), FileLine(proof, json.loads(proof))) for row, proof in pairs
-        )
-        for (workload, instance_id), group in groupby(lines, _instance):
+    def apply(self, steps: Iterable[LabelledStep]) -> Iterator[LabelledStep]:
+        """The steps of the revision. Instances that are held back have none."""
+        for (workload, instance_id), group in groupby(steps, lambda step: (step.row.benchmark, step.row.instance_id)):
             rows = list(group)
             self.applied.steps[workload] += len(rows)
             sampled = self._store.of_instance(workload, instance_id)
             self._count_missed(workload, rows, {step.step.id for step in sampled})
-            if sampled and not self._revised(rows, sampled):
-                continue
-            for line in rows:
-                self.applied.labels[workload][line.row.record["target_tier"]] += 1
-                yield line
+            for step in self._revise(rows, sampled) if sampled else rows:
+                self.applied.labels[workload][step.row.target_tier] += 1
+                yield step
 
-    def _count_missed(self, workload: str, rows: Sequence[LabelledRow], sampled: Set[str]) -> None:
+    def _count_missed(self, workload: str, rows: Sequence[LabelledStep], sampled: Set[str]) -> None:
         """Count the rows that the sample's own plans take and it has not: the run has grown since it was drawn."""
-        for row_id in (line.row.record["id"] for line in rows):
+        for row_id in (step.row.id for step in rows):
             if row_id not in sampled:
                 self.applied.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
-    def _revised(self, rows: Sequence[LabelledRow], sampled: Sequence[Reviewed]) -> bool:
-        """Change an instance's lines; False where it is held back."""
+    def _revise(self, rows: Sequence[LabelledStep], sampled: Sequence[Reviewed]) -> list[LabelledStep]:
+        """An instance's steps with what their review came to; none where it is held back."""
         applied, outcomes = self.applied, []
-        by_index = {line.row.record["step_index"]: line for line in rows}
+        by_index = {step.row.step_index: step for step in rows}
         lowered = 0
-        for step in sampled:
-            line = by_index.get(step.step.step_index)
-            if line is None:
+        for reviewed in sampled:
+            step = by_index.get(reviewed.step.step_index)
+            if step is None:
                 continue
             applied.seen += 1
-            valid = _of_this_prefix(line, step)
+            valid = _of_this_prefix(step.row, reviewed)
             outcome = settled(valid)
             outcomes.append(outcome)
-            applied.outcomes[step.step.benchmark][outcome] += 1
+            applied.outcomes[reviewed.step.benchmark][outcome] += 1
             applied.reviewers |= {said.reviewer for said in valid.said}
             if outcome.is_verdict:
-                lowered += self._settle(line, valid, outcome)
+                changed = self._settled(step, valid, outcome)
+                lowered += changed.row is not step.row
+                by_index[step.row.step_index] = changed
         reasons = [reason for reason in ReviewOutcome if reason.holds_back and reason in outcomes]
         if reasons:
             choice = sampled[0].step
             applied.held_back[choice.benchmark][reasons[0].value] += 1
             applied.held_models[choice.benchmark][self._seed_model(choice)] += 1
-            return False
+            return []
         applied.lowered += lowered
-        return True
+        return list(by_index.values())
 
-    def _settle(self, line: LabelledRow, step: Reviewed, outcome: ReviewOutcome) -> bool:
-        """Write what a step's review came to into its evidence, and its lower label into its row; whether it has one.
+    def _settled(self, step: LabelledStep, reviewed: Reviewed, outcome: ReviewOutcome) -> LabelledStep:
+        """The step with what its review came to in its evidence and, where that is a lower label, in its row.
 
         Later prefixes stay as executed.
         """
-        row, proof = line.row.record, line.proof.record
-        place = next((n for n, tier in enumerate(self._tiers) if tier.name == row["target_tier"]), 0)
-        if (row["target_tier"], row["target_tier_id"]) != (step.step.tier, step.step.tier_id):
-            raise BadInput(f"row {row['id']!r} has another label than when it was sampled")
+        row, sampled = step.row, reviewed.step
+        if (row.target_tier, row.target_tier_id) != (sampled.tier, sampled.tier_id):
+            raise BadInput(f"row {row.id!r} has another label than when it was sampled")
+        evidence = dict(step.evidence)
+        place = next((n for n, tier in enumerate(self._tiers) if tier.name == row.target_tier), 0)
         lower = outcome is ReviewOutcome.LOWER and place > 0
-        line.row.changed, line.proof.changed = lower, True
         if lower:
             below = self._tiers[place - 1]
-            row["target_tier"], row["target_tier_id"] = below.name, below.id
-            proof["basis"] = "audit"
-        proof["audit"] = {
+            row = replace(row, target_tier=below.name, target_tier_id=below.id)
+            evidence["basis"] = "audit"
+        evidence["audit"] = {
             "verdict": outcome.value,
-            "executed_tier": step.step.tier,
+            "executed_tier": sampled.tier,
             "verdicts": [
                 {"reviewer": said.reviewer, "verdict": said.verdict.value, "at": said.at, "notes": said.notes}
-                for said in step.said
+                for said in reviewed.said
             ],
         }
-        return lower
+        return LabelledStep(row, evidence, None if lower else step.row_line, None)
 
 
-def _instance(line: LabelledRow) -> tuple[str, str]:
-    return line.row.record["benchmark"], line.row.record["instance_id"]
-
-
-def _of_this_prefix(line: LabelledRow, step: Reviewed) -> Reviewed:
+def _of_this_prefix(row: Row, step: Reviewed) -> Reviewed:
     """The step with those verdicts that were given on the very prefix of the row: others say nothing of it."""
-    row = line.row.record
-    prefix = Prefix.start(row["messages"], row.get("tools", ())).exact
+    prefix = Prefix.start(row.messages, row.tools or ()).exact
     valid = tuple(said for said in step.said if said.prefix == prefix)
     return Reviewed(step.step, valid, step.awaited + len(step.said) - len(valid))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from stepdown.audit.verdicts import AuditStep
-from stepdown.builder.artifacts.rows import seed_model_of
+from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.sampling import draw_of
 from stepdown.builder.common.intervals import Interval, exact_interval
 from stepdown.builder.engine.build import Build, Job

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 from collections import Counter
@@ -12,12 +11,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from stepdown.audit.applying import Applied, Changes, FileLine
+from stepdown.audit.applying import Applied, LabelledStep, RevisionPass
 from stepdown.audit.settling import ReviewOutcome
 from stepdown.audit.store import FILE_NAME, AuditStore
 from stepdown.audit.verdicts import AuditStep
+from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
-from stepdown.builder.artifacts.rows import seed_model_of
+from stepdown.builder.artifacts.reading import parse_json, parse_line, read_lines
+from stepdown.builder.artifacts.rows import parse_row
 from stepdown.builder.common.files import WholeFile, digest_of
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
@@ -126,37 +127,44 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
 def _write_rows(
     run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: ProtocolConfig
 ) -> tuple[Applied, dict[str, Any]]:
-    changes = Changes(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
+    revision = RevisionPass(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
     for name in (ROWS, EVIDENCE):
         if digest_of(run_folder / name) != base["files"][name]["sha256"]:
             problem = f"not the file that the run's manifest names: delete it and `stepdown resume {run_folder}`"
             raise BadInput(problem, file=run_folder / name)
     with ExitStack() as stack:
         rows, evidences = (stack.enter_context(WholeFile(draft, name)) for name in (ROWS, EVIDENCE))
-        lines = (stack.enter_context((run_folder / name).open("rb")) for name in (ROWS, EVIDENCE))
-        for line in changes.made(zip(*lines, strict=True)):
-            _write(rows, line.row)
-            _write(evidences, line.proof)
+        for step in revision.apply(_read_steps(run_folder)):
+            _write_line(rows, step.row_line, step.row.to_json())
+            _write_line(evidences, step.evidence_line, step.evidence)
         files = {file.name: file.finish() for file in (rows, evidences)}
-    for by, count in changes.applied.missed.items():
+    for by, count in revision.applied.missed.items():
         again = f"stepdown audit sample {run_folder} --rate {by.plan.rate} --seed {by.plan.seed}"
         raise BadInput(f"{count} steps would be sampled that are not: the run has grown: {again}", file=run_folder)
-    missing = store.count() - changes.applied.seen
+    missing = store.count() - revision.applied.seen
     if missing:
         raise BadInput(
             f"{missing} sampled steps are not in the run's files, which are older than its ledger: "
             f"stepdown resume {run_folder}",
             file=run_folder / ROWS,
         )
-    return changes.applied, files
+    return revision.applied, files
 
 
-def _write(file: WholeFile, line: FileLine) -> None:
+def _read_steps(run_folder: Path) -> Iterator[LabelledStep]:
+    """The run's rows, each with its evidence, which stands in the same line of its file."""
+    rows, evidence = run_folder / ROWS, run_folder / EVIDENCE
+    for (number, row_line), (_, evidence_line) in zip(read_lines(rows), read_lines(evidence), strict=True):
+        row = parse_row(parse_line(row_line, rows, number), rows, number)
+        yield LabelledStep(row, parse_line(evidence_line, evidence, number), row_line, evidence_line)
+
+
+def _write_line(file: WholeFile, line: bytes | None, record: Mapping[str, Any]) -> None:
     """A line that was not changed is copied, to the byte."""
-    if line.changed:
-        file.write(line.record)
+    if line is None:
+        file.write(record)
     else:
-        file.copy(line.data)
+        file.copy(line)
 
 
 def _seed_model(ledger: Ledger, choice: AuditStep) -> str:
@@ -223,12 +231,11 @@ def _totals(groups: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         way = "stepdown audit undo takes it back" if folder.parent.name == FOLDER else "stepdown resume writes it"
         raise BadInput(f"can not be read: {error.strerror}; {way}", file=path) from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not JSON: {error}", file=path) from None
+    found: dict[str, Any] = parse_json(data, path)
     try:
         _base(found)
     except (TypeError, KeyError):

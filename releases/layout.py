@@ -1,75 +1,33 @@
 """The shape of a release: the names of its files, its row, its manifest, and how they are read.
 
-A release is a folder that anybody may have made, so everything here reads hostile data: one line at a time, of bounded
-length, and what is wrong is named by file, line and field. `publish` writes this layout, `verify` checks it, `score`
-and `report` read it. Whether a release may be trusted is the business of `releases.checks`; whether it can be read, of
-this file.
+A release is a folder that anybody may have made, so all of it is read by `artifacts.reading`, which trusts nothing.
+`publish` writes this layout, `verify` checks it, `score` and `report` read it. This file says whether a release can be
+read; `rowchecks`, `manifestchecks` and `documents` say whether it may be trusted.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from stepdown.builder.artifacts import names
+from stepdown.builder.artifacts.reading import read_document, read_json_lines
+from stepdown.builder.artifacts.rows import FIELDS, OPTIONAL_FIELDS, Row, parse_row
 from stepdown.builder.config.validation import JsonObject, Strict, validated
 from stepdown.builder.errors import BadInput
-from stepdown.builder.records import Message, Tool
 
-ROWS = "question_bank.jsonl"
-"""Every row, a JSON object per line: all of `train`, then all of `test`."""
+ROWS, MANIFEST = names.ROWS, names.MANIFEST
+"""As in a run. Rows, a JSON object per line: all of `train`, then all of `test`."""
 DATA = "data"
 """The folder of the Parquet shards: the same rows in the same order, `messages` and `tools` as JSON text."""
-MANIFEST, CARD, CROISSANT, LICENSES, SUMS = "manifest.json", "README.md", "croissant.json", "LICENSE.md", "SHA256SUMS"
+CARD, CROISSANT, LICENSES, SUMS = "README.md", "croissant.json", "LICENSE.md", "SHA256SUMS"
 TRAIN, TEST = "train", "test"
 SPLITS = (TRAIN, TEST)
 ANY = "*"
 """The benchmark under which a manifest counts instances of which only the number is known."""
-
-FIELDS: Mapping[str, type] = {
-    "id": str,
-    "benchmark": str,
-    "instance_id": str,
-    "step_index": int,
-    "total_steps": int,
-    "messages": list,
-    "target_tier": str,
-    "target_tier_id": int,
-    "group": str,
-    "split": str,
-}
-"""A row's fields and what JSON value each holds. `tools`, a list, stands where the prefix has tool definitions."""
-
-LONGEST_LINE = 64 << 20
-"""Bytes of a row, at most: the longest prefixes that models take are a hundredth of this."""
-LARGEST_DOCUMENT = 64 << 20
-"""Bytes of a manifest or Croissant file, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One labelled step: the prefix that a router sees, and the cheapest tier that was accepted for it."""
-
-    id: str
-    """`benchmark/instance_id/step_index`."""
-    benchmark: str
-    instance_id: str
-    step_index: int
-    """From 1."""
-    total_steps: int
-    """Length of the final mixed trajectory."""
-    messages: list[Message]
-    target_tier: str
-    target_tier_id: int
-    group: str
-    """What honest evaluation holds out whole, within the benchmark: repository, conversation, function family."""
-    split: str
-    """`train` or `test`; all rows of a group are in the same one."""
-    tools: list[Tool] | None = None
 
 
 class TierName(Strict):
@@ -178,106 +136,38 @@ class Manifest(Strict):
         return {tier.name: tier.id for tier in self.tiers}
 
 
-def rows(release: Path, file: str = ROWS) -> Iterator[Row]:
+def read_released_rows(release: Path) -> Iterator[Row]:
     """The rows of a release, one in memory at a time.
 
-    Raises BadInput(file, line, field) at the first line that is no row. Whether rows fit one another and the manifest
-    is `verify`'s to say.
+    Raises BadInput(file, line, field) at the first line that is no row of a release. Whether rows fit one another and
+    the manifest is `verify`'s to say.
     """
-    path = release / file
-    for number, data in json_lines(path):
-        yield row_of(data, path, number)
+    path = release / ROWS
+    for number, data in read_json_lines(path):
+        yield parse_released_row(data, path, number)
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a JSONL file with their line numbers, from 1. Raises BadInput at a bad line or for no such file."""
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
-                yield number, parsed(line, path, number)
-    except OSError as error:
-        raise BadInput(error.strerror or str(error), file=path) from None
+def parse_released_row(data: Any, path: Path, number: int) -> Row:
+    """A row of a release from its JSON value. Raises BadInput, naming the field.
 
-
-def parsed(line: bytes, path: Path, number: int) -> Any:
-    """A line's JSON value. Raises BadInput: too long, not ended, blank, not UTF-8, not JSON as the standard has it."""
-    if len(line) > LONGEST_LINE:
-        raise BadInput(f"the line is longer than {LONGEST_LINE} bytes", file=path, line=number)
-    if not line.endswith(b"\n"):
-        raise BadInput("the line is cut off: no line end", file=path, line=number)
-    return parsed_json(line, path, number)
-
-
-def parsed_json(data: bytes, path: Path, number: int | None = None) -> Any:
-    """The JSON value of some bytes. A key given twice, NaN, Infinity and huge numbers are not JSON here."""
-    try:
-        return _DECODER.decode(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path, line=number) from None
-    except RecursionError:
-        raise BadInput("not JSON: nested too deeply", file=path, line=number) from None
-    except ValueError as error:
-        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path, line=number) from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice[:100]!r} is given twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-
-
-def row_of(data: Any, path: Path, number: int) -> Row:
-    """A row from its JSON value: just the fields of the format, each of its type. Raises BadInput, naming the field."""
-    if not isinstance(data, dict):
-        raise BadInput("a row must be an object", file=path, line=number)
-    for name, kind in FIELDS.items():
-        if type(data.get(name)) is not kind:
-            problem = f"must be {_WORDS[kind]}" if name in data else "is missing"
-            raise BadInput(problem, file=path, line=number, field=name)
+    A release is stricter than a run: group and split are there, numbers fit into Parquet, and nothing else stands in
+    it.
+    """
+    row = parse_row(data, path, number)
+    for name in ("group", "split"):
+        if name not in data:
+            raise BadInput("is missing", file=path, line=number, field=name)
     for name in ("step_index", "total_steps", "target_tier_id"):
         if not -(1 << 31) <= data[name] < 1 << 31:
             raise BadInput("too large a number", file=path, line=number, field=name)
-    tools = data.get("tools")
-    if "tools" in data and (type(tools) is not list or not tools):
+    if "tools" in data and not row.tools:
         raise BadInput("must be a list of definitions, or not there", file=path, line=number, field="tools")
-    if len(data) > len(FIELDS) + ("tools" in data):
-        unknown = next(key for key in data if key not in FIELDS and key != "tools")
-        raise BadInput("no field of a row", file=path, line=number, field=unknown[:100])
-    for name in ("messages", "tools"):
-        for index, item in enumerate(data.get(name) or ()):
-            if type(item) is not dict:
-                raise BadInput("must be an object", file=path, line=number, field=f"{name}.{index}")
-    return Row(**data)
-
-
-_WORDS = {str: "text", int: "a whole number", list: "a list"}
+    if unknown := [name for name in data if name not in FIELDS and name not in OPTIONAL_FIELDS]:
+        raise BadInput("no field of a row", file=path, line=number, field=unknown[0][:100])
+    return row
 
 
 def read_manifest(release: Path) -> Manifest:
     """The manifest of a release. Raises BadInput where it is missing or not one, naming the field."""
     path = release / MANIFEST
     return validated(Manifest, read_document(path), file=path)
-
-
-def read_document(path: Path) -> Any:
-    """The value of a JSON file of bounded size. Raises BadInput."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_DOCUMENT + 1)
-    except (OSError, ValueError) as error:
-        raise BadInput(getattr(error, "strerror", None) or str(error), file=path) from None
-    if len(data) > LARGEST_DOCUMENT:
-        raise BadInput(f"larger than {LARGEST_DOCUMENT} bytes", file=path)
-    return parsed_json(data, path)

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from stepdown.builder.artifacts.reading import parse_json
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.extras import require
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import exact_json
-from stepdown.releases.layout import DATA, Row, parsed_json
+from stepdown.releases.layout import DATA
 
 SHARD_BYTES = 256 << 20
 """Of JSON text in a shard, about; zstd makes a fraction of it."""
@@ -209,6 +211,6 @@ def _same_json(value: Any, text: str | None) -> bool:
     if len(text) > _LONGEST_SPELLING * len(exact):
         return False
     try:
-        return exact_json(parsed_json(text.encode(), Path())) == exact
+        return exact_json(parse_json(text.encode(), Path())) == exact
     except (BadInput, ValueError, RecursionError):
         return False

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.text import is_id
 from stepdown.releases.distinct import Distinct
-from stepdown.releases.layout import ROWS, SPLITS, TEST, TRAIN, Holdout, Row
+from stepdown.releases.layout import ROWS, SPLITS, TEST, TRAIN, Holdout
 from stepdown.releases.messages import Prefixes
 from stepdown.releases.problems import Problems
 from stepdown.releases.splits import split_of

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.artifacts.names import EVIDENCE, ROWS
+from stepdown.builder.artifacts.reading import LONGEST_LINE, parse_line, read_document
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
-from stepdown.releases.layout import LONGEST_LINE, Holdout, Row, RunManifest, parsed, read_document, row_of
+from stepdown.releases.layout import Holdout, RunManifest, parse_released_row
 from stepdown.releases.manifestchecks import run_problems, tiers_of
 from stepdown.releases.problems import Problems
 from stepdown.releases.splits import split_of
@@ -111,7 +113,7 @@ def _step(
     problems: Problems,
 ) -> RunRow | None:
     try:
-        data = parsed(line, rows, number)
+        data = parse_line(line, rows, number)
         if isinstance(data, dict):
             for name in ("group", "split"):
                 if name in data:
@@ -122,7 +124,7 @@ def _step(
     try:
         if not proof:
             raise BadInput("there is no evidence of this row")
-        record = parsed(proof, evidence, number)
+        record = parse_line(proof, evidence, number)
         if not isinstance(record, dict):
             raise BadInput("must be an object")
         group = _group(data, record)
@@ -133,7 +135,9 @@ def _step(
     try:
         benchmark = data.get("benchmark") if isinstance(data, dict) else None
         split = split_of(benchmark, group, holdout) if isinstance(benchmark, str) else ""
-        row = row_of({**data, "group": group, "split": split} if isinstance(data, dict) else data, rows, number)
+        row = parse_released_row(
+            {**data, "group": group, "split": split} if isinstance(data, dict) else data, rows, number
+        )
     except BadInput as error:
         problems.bad_input(str(rows), error, number)
         return None

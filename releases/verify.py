@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.artifacts.reading import LARGEST_DOCUMENT, LONGEST_LINE, parse_json, parse_line
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.releases.documents import (
@@ -23,18 +25,13 @@ from stepdown.releases.files import ALWAYS, UNLISTED, found_in, is_name, sha256_
 from stepdown.releases.layout import (
     CARD,
     CROISSANT,
-    LARGEST_DOCUMENT,
     LICENSES,
-    LONGEST_LINE,
     MANIFEST,
     ROWS,
     SPLITS,
     SUMS,
     Manifest,
-    Row,
-    parsed,
-    parsed_json,
-    row_of,
+    parse_released_row,
 )
 from stepdown.releases.manifestchecks import count_problems, manifest_problems
 from stepdown.releases.parquet import SHARD_NAME, difference, records
@@ -86,7 +83,7 @@ def _manifest(release: Path, plain: set[str], problems: Problems) -> Manifest | 
         return None
     path = release / MANIFEST
     try:
-        data = parsed_json(_content(path), path)
+        data = parse_json(_content(path), path)
         manifest = validated(Manifest, data, file=path)
         for place, text in document_texts(data):
             for problem in text_problems(text, manifest.allowed_paths):
@@ -139,7 +136,7 @@ def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified, 
             tell(number)
             found.update(line)
             try:
-                row = row_of(parsed(line, path, number), path, number)
+                row = parse_released_row(parse_line(line, path, number), path, number)
             except BadInput as error:
                 problems.bad_input(ROWS, error, number)
                 copies.skip()
@@ -248,7 +245,7 @@ def _document(name: str, path: Path, data: bytes, manifest: Manifest) -> Iterato
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
     if name == CROISSANT:
-        value = parsed_json(data, path)
+        value = parse_json(data, path)
         for place, part in document_texts(value):
             yield from ((place, problem) for problem in text_problems(part, manifest.allowed_paths))
         yield from croissant_problems(value, manifest)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from stepdown.builder.artifacts.names import EVIDENCE, SPEND
+from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, assistant_message
 from stepdown.builder.run.folder import is_run, open_for_reading
 from stepdown.builder.run.ledger import Ledger
-from stepdown.releases.layout import json_lines, read_document
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged
 from stepdown.reports.roles import Role, role_of
@@ -146,7 +146,7 @@ def _keep(savings: Savings, saved: TrajectoryCost) -> None:
 
 def _with_evidence(found: Iterator[ScoredTrajectory], path: Path, facts: Facts) -> Iterator[ScoredTrajectory]:
     """The trajectories, each counted with its lines of evidence, which stand in the rows' own order."""
-    lines = json_lines(path)
+    lines = read_json_lines(path)
     for one in found:
         for step in one.steps:
             number, line = next(lines, (None, None))

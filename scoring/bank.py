@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.audit.revisions import current_files
+from stepdown.builder.artifacts.reading import read_document
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import is_run
-from stepdown.releases.layout import MANIFEST, ROWS, TierName, read_document
+from stepdown.releases.layout import MANIFEST, ROWS, TierName
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Bank:
     def strong(self) -> int:
         """Index of the strong tier."""
         return len(self.tiers) - 1
+
+    @property
+    def tier_ids(self) -> dict[str, int]:
+        return {tier.name: tier.id for tier in self.tiers}
 
 
 def open_bank(folder: Path) -> Bank:

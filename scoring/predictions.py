@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepdown.builder.artifacts.reading import read_lines
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.layout import TierName
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MISSING, BROKEN = -1, -2
 """What stands in a tier's place where there is no prediction, or one that names no tier."""
 LONGEST_LINE = 1 << 20
+"""Bytes of a prediction, at most."""
 _DIGEST_BYTES = 16
 
 
@@ -108,30 +110,22 @@ def _tier(value: Any, by_name: Mapping[str | int, int]) -> int:
 
 
 def _jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(line) > LONGEST_LINE:
-                    raise BadInput(f"the line is longer than {LONGEST_LINE} bytes", file=path, line=number)
-                if not line.strip():
-                    continue
-                try:
-                    data = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    problem = f"not JSON: {getattr(error, 'msg', error)}"
-                    raise BadInput(problem, file=path, line=number) from None
-                if type(data) is not dict:
-                    raise BadInput("must be an object with `id` and `tier`", file=path, line=number)
-                if type(data.get("id")) is not str:
-                    raise BadInput("must be the text of a row's id", file=path, line=number, field="id")
-                if "tier" not in data:
-                    # Not a prediction that names no tier, but another file, or another name for the field.
-                    raise BadInput("is missing: a tier's name or id, or null", file=path, line=number, field="tier")
-                yield number, data["id"], data["tier"]
-    except OSError as error:
-        raise BadInput(error.strerror or str(error), file=path) from None
+    for number, line in read_lines(path, LONGEST_LINE):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)  # not as strict as for rows: what else a router writes beside its tier is its own
+        except (ValueError, RecursionError) as error:
+            problem = f"not JSON: {getattr(error, 'msg', error)}"
+            raise BadInput(problem, file=path, line=number) from None
+        if type(data) is not dict:
+            raise BadInput("must be an object with `id` and `tier`", file=path, line=number)
+        if type(data.get("id")) is not str:
+            raise BadInput("must be the text of a row's id", file=path, line=number, field="id")
+        if "tier" not in data:
+            # Not a prediction that names no tier, but another file, or another name for the field.
+            raise BadInput("is missing: a tier's name or id, or null", file=path, line=number, field="tier")
+        yield number, data["id"], data["tier"]
 
 
 def _csv(path: Path) -> Iterator[tuple[int, str, Any]]:

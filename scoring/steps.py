@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from stepdown.builder.artifacts.rows import Row, read_rows
 from stepdown.builder.common.tokens import USUAL_ANSWER
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, Tool, exact_json
-from stepdown.releases.layout import json_lines
 from stepdown.scoring.bank import Bank
 from stepdown.scoring.tokenizers import Tokenizer
 
@@ -44,20 +43,6 @@ class ScoredTrajectory:
     steps: tuple[ScoredStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    id: str
-    benchmark: str
-    instance_id: str
-    step_index: int
-    total_steps: int
-    messages: list[Message]
-    tools: list[Tool]
-    label: int
-    group: str
-    split: str
-
-
 def trajectories(bank: Bank, tokens: Tokenizer) -> Iterator[ScoredTrajectory]:
     """The trajectories of a bank, one in memory at a time.
 
@@ -65,9 +50,10 @@ def trajectories(bank: Bank, tokens: Tokenizer) -> Iterator[ScoredTrajectory]:
     instance that do not follow each other, an instance that comes twice.
     """
     counter, seen = _Counter(tokens), set()
-    rows: list[_Row] = []
+    labels = {tier.name: index for index, tier in enumerate(bank.tiers)}
+    rows: list[Row] = []
     number = 0
-    for number, row in _rows(bank):
+    for number, row in _read_rows(bank):
         if not rows:
             # 64 bits of an instance, not its name: a million of them are still small.
             key = hash((row.benchmark, row.instance_id))
@@ -85,13 +71,13 @@ def trajectories(bank: Bank, tokens: Tokenizer) -> Iterator[ScoredTrajectory]:
             raise BadInput("differs within one instance", file=bank.rows, line=number, field="group")
         rows.append(row)
         if row.step_index == row.total_steps:
-            yield _measured(rows, counter)
+            yield _measure(rows, labels, counter)
             rows = []
     if rows:
         raise BadInput(f"step {len(rows) + 1} of {rows[0].id!r} is missing", file=bank.rows, line=number)
 
 
-def _measured(rows: Sequence[_Row], counter: _Counter) -> ScoredTrajectory:
+def _measure(rows: Sequence[Row], labels: Mapping[str, int], counter: _Counter) -> ScoredTrajectory:
     prompts: list[int] = []
     shares: list[int] = []
     answers: list[Message | None] = []
@@ -103,20 +89,20 @@ def _measured(rows: Sequence[_Row], counter: _Counter) -> ScoredTrajectory:
         if earlier is not None:
             answers.append(next((m for m in fresh if m.get("role") == "assistant"), None) if grown else None)
             # Tool definitions stand before the messages: where they change, a cache has nothing to read.
-            shares.append(prompts[-1] if grown and row.tools == earlier.tools else 0)
-        prompts.append(tokens + counter.tools(row.tools))
+            shares.append(prompts[-1] if grown and (row.tools or []) == (earlier.tools or []) else 0)
+        prompts.append(tokens + counter.tools(row.tools or []))
         earlier = row
     outputs = [None if answer is None else counter.message(answer) for answer in answers]
     known = [count for count in outputs if count is not None]
     usual = sum(known) / len(known) if known else float(USUAL_ANSWER)
     steps = tuple(
-        ScoredStep(row.id, row.label, prompt, shared, float(usual if output is None else output), answer)
+        ScoredStep(row.id, labels[row.target_tier], prompt, shared, float(usual if output is None else output), answer)
         for row, prompt, shared, output, answer in zip(
             rows, prompts, [0, *shares], [*outputs, None], [*answers, None], strict=True
         )
     )
     first = rows[0]
-    return ScoredTrajectory(first.benchmark, first.instance_id, first.group, first.split, steps)
+    return ScoredTrajectory(first.benchmark, first.instance_id, first.group or first.instance_id, first.split, steps)
 
 
 class _Counter:
@@ -136,52 +122,17 @@ class _Counter:
         return self._of_tools if tools else 0
 
 
-def _rows(bank: Bank) -> Iterator[tuple[int, _Row]]:
-    """The rows with their line numbers. Those of a run have neither group nor split."""
-    index = {tier.name: place for place, tier in enumerate(bank.tiers)}
-    for number, data in json_lines(bank.rows):
-        yield number, _row(data, index, bank, number)
-
-
-def _row(data: Any, index: Mapping[str, int], bank: Bank, number: int) -> _Row:
-    path = bank.rows
-    if type(data) is not dict:
-        raise BadInput("a row must be an object", file=path, line=number)
-
-    def field(name: str, kind: type, default: Any = None) -> Any:
-        value = data.get(name, default)
-        if type(value) is not kind:
-            problem = "is missing" if name not in data else f"must be {_WORDS[kind]}"
-            raise BadInput(problem, file=path, line=number, field=name)
-        return value
-
-    instance_id, tier = field("instance_id", str), field("target_tier", str)
-    label = index.get(tier)
-    if label is None:
-        raise BadInput(f"the manifest names no tier {tier!r}", file=path, line=number, field="target_tier")
-    if field("target_tier_id", int) != bank.tiers[label].id:
-        raise BadInput(
-            f"tier {tier!r} has the id {bank.tiers[label].id}", file=path, line=number, field="target_tier_id"
-        )
-    row = _Row(
-        field("id", str),
-        field("benchmark", str),
-        instance_id,
-        field("step_index", int),
-        field("total_steps", int),
-        field("messages", list),
-        field("tools", list, []),
-        label,
-        field("group", str, instance_id),
-        field("split", str, ""),
-    )
-    for name, items in (("messages", row.messages), ("tools", row.tools)):
-        for place, item in enumerate(items):
-            if type(item) is not dict:
-                raise BadInput("must be an object", file=path, line=number, field=f"{name}.{place}")
-    if row.id != f"{row.benchmark}/{instance_id}/{row.step_index}":
-        raise BadInput("must be benchmark/instance_id/step_index", file=path, line=number, field="id")
-    return row
-
-
-_WORDS = {str: "text", int: "a whole number", list: "a list"}
+def _read_rows(bank: Bank) -> Iterator[tuple[int, Row]]:
+    """The rows with their line numbers, as far as each can be checked alone."""
+    ids = bank.tier_ids
+    for number, row in read_rows(bank.rows):
+        name = row.target_tier
+        if name not in ids:
+            raise BadInput(f"the manifest names no tier {name!r}", file=bank.rows, line=number, field="target_tier")
+        if row.target_tier_id != ids[name]:
+            problem = f"tier {name!r} has the id {ids[name]}"
+            raise BadInput(problem, file=bank.rows, line=number, field="target_tier_id")
+        if row.id != f"{row.benchmark}/{row.instance_id}/{row.step_index}":
+            problem = "must be benchmark/instance_id/step_index"
+            raise BadInput(problem, file=bank.rows, line=number, field="id")
+        yield number, row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from stepdown.builder.artifacts.rows import LabelledInstance
+from stepdown.builder.artifacts.labelled import LabelledInstance
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.run.ledger import Purpose, TrialRecord
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.config.pool import Model, Pool
 from stepdown.builder.records import Message, Response, Verdict, assistant_message
 from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord
@@ -78,10 +79,10 @@ class NameMask:
         return self._names.sub(MASKED, text)
 
 
-def queue_entry(row: Mapping[str, Any], locked: Response, lower: Iterable[LowerAnswer]) -> dict[str, Any]:
+def queue_entry(row: Row, locked: Response, lower: Iterable[LowerAnswer]) -> dict[str, Any]:
     """The queue's record of a row: the row itself, the response that was locked, and the trials one tier lower."""
     return {
-        **row,
+        **row.to_json(),
         "response": shown_response(locked),
         "lower": [
             {"response": trial.response, "verdict": trial.verdict.value, "reason": trial.reason} for trial in lower

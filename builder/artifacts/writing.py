@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from stepdown.builder.artifacts.evidence import evidence_of
+from stepdown.builder.artifacts.labelled import labelled_instances, row_of, seed_model_of
 from stepdown.builder.artifacts.manifest import manifest_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
 from stepdown.builder.artifacts.queue import NameMask, lower_answers, queue_entry
-from stepdown.builder.artifacts.rows import labelled_instances, row_of, seed_model_of
 from stepdown.builder.artifacts.sampling import is_sampled
 from stepdown.builder.artifacts.spend import spend_of
 from stepdown.builder.artifacts.summary import Summary, count_held_back
@@ -61,14 +61,14 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
             summary.instances[benchmark] += 1
             summary.seed_models[benchmark][seed_model_of(instance.record, instance.trials)] += 1
             for index, lock in enumerate(instance.locks, 1):
-                released = row_of(instance, index, pool)
-                rows.write(released)
+                row = row_of(instance, index, pool)
+                rows.write(row.to_json())
                 evidences.write(evidence_of(instance, index, pool))
                 summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
                 audited = multi_step.get(benchmark, True)
-                if audited and is_sampled(protocol.audit.seed, released["id"], protocol.audit.rate):
+                if audited and is_sampled(protocol.audit.seed, row.id, protocol.audit.rate):
                     lower = lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
-                    queue.write(queue_entry(released, instance.trajectory[index - 1].response, lower))
+                    queue.write(queue_entry(row, instance.trajectory[index - 1].response, lower))
         count_held_back(ledger, summary)
         files = {file.name: file.finish() for file in (rows, evidences, queue)}
         spend = stack.enter_context(WholeFile(run.path, SPEND))

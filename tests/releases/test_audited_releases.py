@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepdown.releases.layout import read_manifest, rows
+from stepdown.releases.layout import read_manifest, read_released_rows
 from tests import workshop
 from tests.audit.reviewing import choices, only, review, tight
 from tests.conftest import Result, Shop, stepdown
@@ -65,7 +65,7 @@ def test_reviewers_verdicts_are_published_and_counted(run: Path) -> None:
     assert done.code == 0, done.out
     release = run.parent / "release"
     assert stepdown("verify", str(release)).code == 0
-    tiers = {row.id: row.target_tier for row in rows(release)}
+    tiers = {row.id: row.target_tier for row in read_released_rows(release)}
     assert tiers[lowered.id] == "low"
     audit = read_manifest(release).runs[0].audit
     assert audit is not None
@@ -79,7 +79,7 @@ def test_an_uncertain_step_holds_its_instance_back_and_the_release_counts_it(run
     done = publish(run)
     assert done.code == 0, done.out
     release = run.parent / "release"
-    assert {row.instance_id for row in rows(release)} == {"job-0", "job-1"}
+    assert {row.instance_id for row in read_released_rows(release)} == {"job-0", "job-1"}
     manifest = read_manifest(release)
     assert manifest.left_out == {"*": {"audit: uncertain": 1}}
     assert stepdown("verify", str(release)).code == 0

@@ -17,7 +17,7 @@ import yaml
 
 from benchmarks.release import write_run
 from stepdown.releases.croissant import CONTEXT, RAI_KEYS
-from stepdown.releases.layout import Manifest, read_manifest, rows
+from stepdown.releases.layout import Manifest, read_manifest, read_released_rows
 from stepdown.releases.publish import publish
 from stepdown.releases.verify import verify
 from tests import workshop
@@ -92,8 +92,8 @@ def test_groups_are_held_out_whole_and_train_comes_first(merged: Path) -> None:
 def test_a_group_stays_in_its_split_as_a_release_grows(merged: Path, sound_run: Path, tmp_path: Path) -> None:
     smaller = publish([sound_run], tmp_path / "release", replace(SETTINGS, holdout=read_manifest(merged).holdout))
     assert smaller.rows == 30
-    splits = {row.group: row.split for row in rows(merged)}
-    assert all(splits[row.group] == row.split for row in rows(tmp_path / "release"))
+    splits = {row.group: row.split for row in read_released_rows(merged)}
+    assert all(splits[row.group] == row.split for row in read_released_rows(tmp_path / "release"))
 
 
 def test_hugging_faces_datasets_loads_every_row_equal(
