@@ -13,7 +13,7 @@ from stepdown.audit.verdicts import AuditStep, Former, Recorded, Reviewed
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Trajectory
-from stepdown.builder.run.folder import open_for_reading, origin_of
+from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger
 
 CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
@@ -24,7 +24,7 @@ def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
 
     `named` is where a person says it is. Raises BadInput where another run is there, or none that was audited.
     """
-    origin = origin_of(ledger)
+    origin = ledger.run.origin
     if origin is None:
         if named is not None:
             raise BadInput("the run relabels no other one: there are no verdicts to take over", file=run)
@@ -35,7 +35,7 @@ def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
             raise BadInput("no run is here", file=named)
         return None
     with open_for_reading(place) as (old, _):
-        if old.meta("id") != origin.run:
+        if old.run.id != origin.run:
             raise BadInput("this is not the run that the new one relabels", file=place)
     if (place / FILE_NAME).is_file():
         return place

@@ -38,7 +38,8 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
 def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
-    frozen, judge = run.ledger.meta("protocol"), run.ledger.meta("judge")
+    frozen, versions = run.ledger.run.protocol, run.ledger.versions.to_json()
+    judge = versions["judge"]
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
         "pool": {
@@ -49,7 +50,7 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> d
                 for tier in pool.tiers
             ],
         },
-        "workloads": run.ledger.meta("workloads"),
+        "workloads": versions["workloads"],
         "judge": {"rules": judge["rules"]} if judge else None,
         "prompts": {
             **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),

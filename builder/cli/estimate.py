@@ -15,9 +15,6 @@ from stepdown.builder.cli import console
 from stepdown.builder.common import tokens
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
-from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.config.validation import validated
-from stepdown.builder.errors import BadInput
 from stepdown.builder.estimate.forecast import (
     REPORT,
     Forecast,
@@ -29,9 +26,8 @@ from stepdown.builder.estimate.forecast import (
 )
 from stepdown.builder.estimate.sizes import RunSeedSizes, read_seed_sizes
 from stepdown.builder.run.budget import Spent
-from stepdown.builder.run.folder import is_run
-from stepdown.builder.run.ledger import InstanceState, Ledger
-from stepdown.builder.run.ledger.database import FILE_NAME
+from stepdown.builder.run.folder import open_for_reading
+from stepdown.builder.run.ledger import InstanceState
 
 _Column = tuple[str, Callable[[ModelForecast], Spent]]
 _ESTIMATED: tuple[_Column, ...] = (
@@ -90,19 +86,10 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
 
 def _of_run(folder: Path) -> tuple[RunSeedSizes, dict[str, Taken], int]:
     """A run's seeds, what it took, and how many of its instances are still open or blocked."""
-    if not is_run(folder):
-        raise BadInput("no run is here", file=folder)
-    ledger = Ledger(folder, read_only=True)
-    try:
-        record = ledger.meta("protocol")
-        if record is None:
-            raise BadInput("the run was never begun", file=folder)
-        protocol = validated(ProtocolConfig, record, file=folder / FILE_NAME)
+    with open_for_reading(folder) as (ledger, protocol):
         counts = ledger.counts()
         left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
         return read_seed_sizes(ledger), read_taken(ledger, protocol), left
-    finally:
-        ledger.close()
 
 
 def _total(made: Forecast, column: Callable[[ModelForecast], Spent]) -> Spent:

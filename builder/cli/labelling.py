@@ -19,8 +19,8 @@ from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.config.loading import Config
 from stepdown.builder.engine.build import Build
 from stepdown.builder.errors import BudgetReached, RunStopped
-from stepdown.builder.run.folder import Origin, RunFolder, open_for_work
-from stepdown.builder.run.ledger import InstanceState
+from stepdown.builder.run.folder import RunFolder, open_for_work
+from stepdown.builder.run.ledger import InstanceState, Origin
 
 WORK_LEFT = 3
 """The exit code of a run that stopped with work left."""

@@ -50,11 +50,11 @@ def spent_line(paid: Spent, budget: Budget) -> str:
 
 def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
     """Where a run stands, from its folder alone."""
-    protocol = ledger.meta("protocol")
-    if protocol is None:
+    run = ledger.find_run()
+    if run is None:
         yield "not begun"
         return
-    counts = ledger.counts()
+    protocol, counts = run.protocol, ledger.counts()
     yield f"pool {printable(protocol['pool']['version'])}"
     yield "instances: " + ", ".join(f"{counts.get(state, 0)} {state.value}" for state in InstanceState)
     names = [tier["name"] for tier in protocol["pool"]["tiers"]]
@@ -65,7 +65,7 @@ def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
         yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
     where = folder / LEDGER_NAME
     models = validated(ProtocolConfig, protocol, file=where).models
-    budget = validated(OperationConfig, ledger.meta("operation"), file=where).budget
+    budget = validated(OperationConfig, run.operation, file=where).budget
     yield spent_line(read_spent(folder, ledger, models), budget)
     yield f"errors before retries: {ledger.retried_errors()}"
     for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED):

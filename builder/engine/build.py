@@ -20,7 +20,7 @@ from stepdown.builder.models import Client
 from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard, read_spent
 from stepdown.builder.run.folder import RunFolder
-from stepdown.builder.run.ledger import InstanceRecord, InstanceState
+from stepdown.builder.run.ledger import InstanceRecord, InstanceState, JudgeVersion, RunVersions, WorkloadVersion
 from stepdown.harnesses.base import KeepsFiles
 from stepdown.judges.decision import RULES
 from stepdown.judges.prompts import prompts_digest
@@ -55,22 +55,19 @@ class Build:
 
     def _check_versions(self) -> None:
         """A harness or judge that changed since the run was begun would label one run by two measures."""
-        versions = [
-            {
-                "benchmark": workload.harness.name,
-                "version": workload.harness.version,
-                "seeds": workload.config.seeds.source,
-            }
-            for workload in self._workloads
-        ]
-        judge = {"prompts": prompts_digest(), "rules": RULES} if self.protocol.judge else None
-        measures = {"workloads": versions, "judge": judge}
-        begun = {name: self._ledger.meta(name) for name in measures}
+        versions = RunVersions(
+            workloads=tuple(
+                WorkloadVersion(workload.harness.name, workload.harness.version, workload.config.seeds.source)
+                for workload in self._workloads
+            ),
+            judge=JudgeVersion(prompts_digest(), RULES) if self.protocol.judge else None,
+        )
         if not self._ledger.is_begun:
-            for name, measure in measures.items():
-                self._ledger.set_meta(name, measure)
-        elif begun != measures:
-            differences = "; ".join(changes(begun, measures))
+            self._ledger.keep_versions(versions)
+            return
+        begun = self._ledger.versions
+        if begun != versions:
+            differences = "; ".join(changes(begun.to_json(), versions.to_json()))
             raise BadInput(
                 f"the workloads or their judge have changed since the run was begun ({differences}): "
                 "go on with the stepdown that began it, or name another folder",
@@ -119,7 +116,7 @@ class Build:
 
         Raises RunStopped, BadInput, BudgetReached or Interrupted.
         """
-        cache = Cache(DiskStore(self._run.cache_folder), run=str(self._ledger.meta("id")))
+        cache = Cache(DiskStore(self._run.cache_folder), run=self._ledger.run.id)
         for workload in self._workloads:
             if isinstance(workload.harness, KeepsFiles):
                 workload.harness.keep_in(self._run.cache_folder / "workloads" / workload.harness.name)

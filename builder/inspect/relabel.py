@@ -8,8 +8,8 @@ from pathlib import Path
 from stepdown.builder.cache.inventory import Inventory
 from stepdown.builder.config.loading import Config
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.folder import Origin, cache_of, open_for_reading, origin_of
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.folder import cache_of, open_for_reading
+from stepdown.builder.run.ledger import Ledger, Origin
 
 
 def origin_from(old: Path, folder: Path, config: Config) -> Origin:
@@ -23,8 +23,8 @@ def origin_from(old: Path, folder: Path, config: Config) -> Origin:
     with open_for_reading(old) as (ledger, protocol):
         cache = config.operation.cache or cache_of(old, ledger)
         _check_that_it_holds(cache, ledger, old)
-        earlier = origin_of(ledger)
-        run = str(ledger.meta("id"))
+        earlier = ledger.run.origin
+        run = ledger.run.id
         was_strong = {model.name for model in protocol.pool.tiers[-1].models}
     is_strong = {model.name for model in config.protocol.pool.tiers[-1].models}
     departed = {*(earlier.departed if earlier else ()), *was_strong} - is_strong

@@ -10,7 +10,6 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,12 @@ from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.config.validation import changes, validated
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.ledger import Ledger, Origin, RunMeta
 from stepdown.builder.run.ledger.database import FILE_NAME
 
 LOCK_NAME = "lock"
 INPUTS = "inputs"
 SHOWN_DIFFERENCES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What a run that relabels another one has from it."""
-
-    run: str
-    """The other run's id."""
-    cache: str
-    """The cache that both use, relative to the run's folder, so that runs and cache may be moved together."""
-    departed: tuple[str, ...]
-    """Models that were strong in an earlier version and are no more; imported seeds may still be theirs."""
-    folder: str | None = None
-    """Where the other run lay when this one was begun, relative to this run's folder."""
 
 
 class RunFolder:
@@ -55,19 +40,13 @@ class RunFolder:
     @property
     def origin(self) -> Origin | None:
         """What it has from the run that it relabels; None where it was built by itself."""
-        return origin_of(self.ledger)
-
-
-def origin_of(ledger: Ledger) -> Origin | None:
-    record = ledger.meta("origin")
-    if not record:
-        return None
-    return Origin(record["run"], record["cache"], tuple(record["departed"]), record.get("folder"))
+        return self.ledger.run.origin
 
 
 def cache_of(path: Path, ledger: Ledger) -> Path:
     """The folder of a run's response cache: the config's, else that of the run it relabels, else its own."""
-    named, origin = ledger.meta("operation")["cache"], origin_of(ledger)
+    run = ledger.run
+    named, origin = run.operation["cache"], run.origin
     if named is not None:
         return Path(named)
     if origin is None:
@@ -87,7 +66,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     try:
         if not ledger.is_begun:
             raise BadInput("the run was never begun", file=path)
-        yield ledger, validated(ProtocolConfig, ledger.meta("protocol"), file=path / FILE_NAME)
+        yield ledger, validated(ProtocolConfig, ledger.run.protocol, file=path / FILE_NAME)
     finally:
         ledger.close()
 
@@ -144,33 +123,31 @@ def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | N
         if config is None:
             raise BadInput("the run was never begun: build it anew", file=path)
         _keep_inputs(path, config.protocol)
-        ledger.set_meta("id", uuid.uuid4().hex)
-        ledger.set_meta("operation", config.operation.model_dump(mode="json"))
-        ledger.set_meta("protocol", protocol_record(config.protocol))
-        ledger.set_meta("origin", asdict(origin) if origin else None)
+        operated_by = config.operation.model_dump(mode="json")
+        ledger.keep_run(RunMeta(uuid.uuid4().hex, protocol_record(config.protocol), operated_by, origin))
         return RunFolder(path, ledger, config)
-    frozen = ledger.meta("protocol")
+    frozen = ledger.run.protocol
     if config is not None:
         differences = changes(frozen, protocol_record(config.protocol))
         if differences:
             shown = "; ".join(differences[:SHOWN_DIFFERENCES])
             more = f"; and {len(differences) - SHOWN_DIFFERENCES} more" if len(differences) > SHOWN_DIFFERENCES else ""
             raise BadInput(f"the run was begun under another protocol ({shown}{more}): name another folder", file=path)
-        ledger.set_meta("operation", config.operation.model_dump(mode="json"))
+        ledger.keep_operation(config.operation.model_dump(mode="json"))
     if origin is not None:
         _go_on_from(origin, path, ledger)
     where = path / FILE_NAME
     protocol = validated(ProtocolConfig, _with_inputs(frozen, path), file=where)
-    operation = validated(OperationConfig, ledger.meta("operation"), file=where)
+    operation = validated(OperationConfig, ledger.run.operation, file=where)
     return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
 
 
 def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
     """Relabel into a run that was begun: only where it was begun as the same new version."""
-    begun = origin_of(ledger)
+    begun = ledger.run.origin
     if begun is None or (begun.run, begun.departed) != (origin.run, origin.departed):
         raise BadInput("the run was not begun as a new version of that one: name another folder", file=path)
-    ledger.set_meta("origin", asdict(origin))
+    ledger.keep_origin(origin)
 
 
 def protocol_record(protocol: ProtocolConfig) -> dict[str, Any]:

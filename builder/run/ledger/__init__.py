@@ -1,10 +1,11 @@
 """The durable record of a run: one SQLite file, one transaction per trial, every message stored once.
 
-`schema` is what it holds, `database` the SQLite file, `trajectories` how steps are kept in it, `file` what is recorded
-and read back. Nothing in it depends on the clock.
+`meta` is what the run is, `schema` what else the ledger holds, `database` the SQLite file, `trajectories` how steps are
+kept in it, `file` what is recorded and read back. Nothing in it depends on the clock.
 """
 
 from stepdown.builder.run.ledger.file import Ledger
+from stepdown.builder.run.ledger.meta import JudgeVersion, Origin, RunMeta, RunVersions, WorkloadVersion
 from stepdown.builder.run.ledger.schema import (
     KEPT,
     BookedCall,
@@ -15,4 +16,18 @@ from stepdown.builder.run.ledger.schema import (
     TrialRecord,
 )
 
-__all__ = ["KEPT", "BookedCall", "CallTotal", "InstanceRecord", "InstanceState", "Ledger", "Purpose", "TrialRecord"]
+__all__ = [
+    "KEPT",
+    "BookedCall",
+    "CallTotal",
+    "InstanceRecord",
+    "InstanceState",
+    "JudgeVersion",
+    "Ledger",
+    "Origin",
+    "Purpose",
+    "RunMeta",
+    "RunVersions",
+    "TrialRecord",
+    "WorkloadVersion",
+]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import exact_json
+from stepdown.builder.run.ledger.meta import JsonRecord, JudgeVersion, Origin, RunMeta, RunVersions, WorkloadVersion
 from stepdown.builder.run.ledger.schema import SCHEMA_VERSION, TABLES
 
 FILE_NAME = "ledger.sqlite"
@@ -56,7 +58,59 @@ class LedgerDatabase(SQLiteFile):
 
     # What the run is
 
-    def set_meta(self, key: str, value: Any) -> None:
+    def find_run(self) -> RunMeta | None:
+        """What the run is; None where no process has kept it yet."""
+        protocol = self.meta("protocol")
+        if protocol is None:
+            return None
+        origin = self.meta("origin")
+        return RunMeta(
+            id=str(self.meta("id")),
+            protocol=protocol,
+            operation=self.meta("operation"),
+            origin=Origin.from_json(origin) if origin else None,
+        )
+
+    @property
+    def run(self) -> RunMeta:
+        """What the run is. Raises BadInput where it was never begun."""
+        run = self.find_run()
+        if run is None:
+            raise BadInput("the run was never begun", file=self.path)
+        return run
+
+    def keep_run(self, run: RunMeta) -> None:
+        """Keep what the run is."""
+        self._set_meta("id", run.id)
+        self.keep_operation(run.operation)
+        self._set_meta("protocol", run.protocol)
+        self.keep_origin(run.origin)
+
+    def keep_operation(self, operation: JsonRecord) -> None:
+        """The run goes on under another operation."""
+        self._set_meta("operation", operation)
+
+    def keep_origin(self, origin: Origin | None) -> None:
+        """The run goes on from this one."""
+        self._set_meta("origin", asdict(origin) if origin else None)
+
+    @property
+    def versions(self) -> RunVersions:
+        """The versions that the run is measured by. Raises BadInput where none are kept yet."""
+        workloads, judge = self.meta("workloads"), self.meta("judge")
+        if workloads is None:
+            raise BadInput("the run was never begun", file=self.path)
+        return RunVersions(
+            workloads=tuple(WorkloadVersion.from_json(workload) for workload in workloads),
+            judge=JudgeVersion.from_json(judge) if judge else None,
+        )
+
+    def keep_versions(self, versions: RunVersions) -> None:
+        """Keep the versions that the run is measured by from now on."""
+        for key, value in versions.to_json().items():
+            self._set_meta(key, value)
+
+    def _set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value, its order of keys included: a source's order may be the order of its instances."""
         if self.meta(key) == value:
             return
