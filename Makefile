@@ -1,6 +1,7 @@
 # `make quickstart` and `make test` need Python 3.11 and nothing else; both build .venv themselves.
 PYTHON ?= python3
 VENV := .venv
+LINT := .venv-lint
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN ?= runs/quickstart
@@ -13,13 +14,20 @@ quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 
 full: $(VENV)/.full  ## everything that stepdown can do: SWE-bench, judges, the audit page, releases
 
-test: lint  ## ruff, mypy and the whole suite
+test: lint $(VENV)/.dev  ## the checks of `make lint`, then the whole suite
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-lint: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+# The checks read the code and run none of it, so a small environment of their own is enough for them.
+lint: $(LINT)/.done  ## ruff, the order of layers, mypy; without stepdown's own installation
+	$(LINT)/bin/ruff check .
+	$(LINT)/bin/ruff format --check .
+	$(LINT)/bin/lint-imports
+	$(LINT)/bin/mypy
+
+$(LINT)/.done: requirements/lint.txt
+	test -x $(LINT)/bin/python || $(PYTHON) -m venv $(LINT)
+	$(LINT)/bin/pip --disable-pip-version-check --quiet install --no-deps -r requirements/lint.txt
+	touch $@
 
 # The SDK weighs half a gigabyte and pins numpy: it gets an environment of its own, and CI does without.
 .labelstudio:
@@ -52,4 +60,4 @@ pins:  ## compile the pinned requirement files anew (needs uv)
 	requirements/compile
 
 clean:
-	rm -rf $(VENV) .labelstudio build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LINT) .labelstudio build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -81,7 +81,7 @@ class _Hashed:
 
 
 def _instance(number: int, steps: int, drawn: random.Random) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You work in a made-up office and use its tools one call at a time."},
         {
             "role": "user",
@@ -114,12 +114,9 @@ def _instance(number: int, steps: int, drawn: random.Random) -> Iterator[tuple[d
         }
         yield row, proof
         call = {"name": "file_form", "arguments": json.dumps({"case": number, "form": step})}
+        asked = {"id": f"call_{step}", "type": "function", "function": call}
         messages += [
-            {
-                "role": "assistant",
-                "content": f"Form {step} comes next.",
-                "tool_calls": [{"id": f"call_{step}", "type": "function", "function": call}],
-            },
+            {"role": "assistant", "content": f"Form {step} comes next.", "tool_calls": [asked]},
             {"role": "tool", "tool_call_id": f"call_{step}", "content": f"Form {step} of case {number} is filed."},
         ]
 
@@ -129,7 +126,7 @@ def _manifest(labels: Counter[str], instances: int) -> dict[str, Any]:
         {"name": name, "id": number, "models": [{"name": f"m{number}-alpha", "model": f"openai/m{number}-alpha"}]}
         for number, name in enumerate(TIERS)
     ]
-    pool = Pool(version="office-1", tiers=tiers).model_dump(mode="json")  # type: ignore[arg-type]
+    pool = Pool(version="office-1", tiers=tiers).model_dump(mode="json")
     protocol = {"pool": pool, "workloads": [{"harness": "office:Office", "seeds": {"file": None}}], "rules": {}}
     return {
         "pool": {

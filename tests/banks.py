@@ -42,7 +42,7 @@ class Life:
             }
             optional = {"group": self.group, "split": self.split, "tools": list(self.tools)}
             row |= {name: value for name, value in optional.items() if value}
-            yield row | self.changes.get(step, {})
+            yield {**row, **self.changes.get(step, {})}
             answer = self.answers[step - 1] if step <= len(self.answers) else {"content": f"answer {step}"}
             messages += [{"role": "assistant", **answer}, {"role": "user", "content": f"go on {step}"}]
 

@@ -219,7 +219,7 @@ FAULTS: dict[str, Fault] = {
 class Failing:
     """An ability whose first `count` answers are a fault."""
 
-    def __init__(self, count: int, fault: Fault, then: Ability) -> None:
+    def __init__(self, count: int, fault: Fault | Answer, then: Ability) -> None:
         self._left = count
         self._fault = fault
         self._then = then

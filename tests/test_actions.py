@@ -236,7 +236,7 @@ def test_requests_change_only_with_the_adapter_s_version() -> None:
     prefix = prefix.respond(Response("t", (ToolCall("x.y", '{"a": 1}'),)))
     prefix = prefix.extend([{"role": "tool", "tool_call_id": "call_1", "content": "r"}])
     for actions in ("tools", "json_schema"):
-        request = rendered(actions, prefix)  # type: ignore[arg-type]
+        request = rendered(actions, prefix)
         sent = digest([request.messages, request.tools, request.response_format])[:12]
         assert (ADAPTER_VERSION[actions], sent) == GOLDEN[actions]
 

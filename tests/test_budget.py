@@ -13,7 +13,7 @@ from stepdown.builder.config.operation import Budget
 from stepdown.builder.config.pool import Model, Price
 from stepdown.builder.errors import BudgetReached, Interrupted
 from stepdown.builder.records import Usage
-from stepdown.builder.run.budget import FILE_NAME, BudgetGuard, Spent
+from stepdown.builder.run.budget import FILE_NAME, BudgetGuard
 from tests import workshop
 from tests.conftest import Result, Shop, started, stepdown
 from tests.provider import Answer, Provider, spawned
@@ -106,7 +106,7 @@ def test_a_budget_that_is_just_enough_stops_nothing(
 
 def test_answers_from_the_cache_need_no_budget(shop: Shop, provider: Start, tmp_path: Path) -> None:
     one = provider()
-    shared = {"operation": {"cache": str(tmp_path / "shared")}}
+    shared: dict[str, Any] = {"operation": {"cache": str(tmp_path / "shared")}}
     assert shop.build(settings(one.url, **shared)).code == 0
     before = one.count()
     again = Shop(tmp_path / "again")
@@ -192,7 +192,8 @@ def test_a_call_that_might_be_one_too_many_waits_for_those_in_hand() -> None:
         waiting.start()
         assert not begun.wait(0.3)
     waiting.join(5)
-    assert purse.spent == Spent(1, pytest.approx(1.0))
+    assert purse.spent.calls == 1
+    assert purse.spent.usd == pytest.approx(1.0)
     with pytest.raises(BudgetReached), purse.call(MODEL):
         pass
 

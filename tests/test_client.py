@@ -298,6 +298,10 @@ def test_a_refusal_among_the_parts_is_one() -> None:
     assert asked(Answer(parts))[0].response.stop is Stop.REFUSED
 
 
+NOT_TEXT: tuple[Any, ...] = (5, [], {"a": 1}, True)
+NO_COUNTS: tuple[Any, ...] = ("many", "", None, [1], {}, float("nan"))
+
+
 @pytest.mark.parametrize("family", ["openai", "openrouter"])
 @pytest.mark.parametrize(
     "message",
@@ -306,7 +310,7 @@ def test_a_refusal_among_the_parts_is_one() -> None:
             {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
             for function in (
                 *({"name": "math_add", "arguments": arguments} for arguments in (5, [1], [], True, 0, "5", 9**400)),
-                *({"name": name, "arguments": "{}"} for name in (5, [], {"a": 1}, True)),
+                *({"name": name, "arguments": "{}"} for name in NOT_TEXT),
                 "f",
                 5,
                 [],
@@ -344,7 +348,7 @@ def test_an_answer_that_litellm_cannot_read_keeps_its_end_and_usage(family: str)
 @pytest.mark.parametrize(
     ("count", "booked"),
     [(7, 7), (7.0, 7), ("7", 7), (-5, 0), (10**30, 2**40), (10**4000, 2**40), (1e300, 2**40), (1.5, 1)]
-    + [(odd, 0) for odd in ("many", "", None, [1], {}, float("nan"))],
+    + [(odd, 0) for odd in NO_COUNTS],
     ids=lambda value: repr(value)[:20],
 )
 def test_insane_numbers_of_tokens_are_bounded(count: Any, booked: int, family: str) -> None:

@@ -505,7 +505,7 @@ def test_files_grow_with_what_was_paid_for_and_not_with_the_square_of_the_steps(
 
 
 def test_memory_does_not_grow_with_instances(tmp_path: Path) -> None:
-    peaks = []
+    peaks: list[int] = []
     for instances in (10, 10, 60):  # the first warms up what is kept for good
         run = Bench(tmp_path / f"{instances}-{len(peaks)}")
         config = run.write({"instances": instances, "steps": 4}, {"early_verdicts": True})

@@ -62,7 +62,7 @@ class SWEBench:
     multi_step = True
     mask = staticmethod(volatile.mask)
     early_verdicts = False
-    sandbox_class = Sandbox
+    sandbox_class: type[Sandbox] = Sandbox
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where a package is missing."""

@@ -15,7 +15,7 @@ from tests.audit.web_review import CHROMIUM, CHROMIUM_OPTIONS, Review, reviewed,
 from tests.conftest import Shop
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Dialog, Page
 
 pytestmark = pytest.mark.browser
 
@@ -59,10 +59,14 @@ class Window:
     def opened(self) -> Page:
         page = self.context.new_page()
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        page.on("dialog", self._dismissed)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         return page
+
+    def _dismissed(self, dialog: Dialog) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
 
     def at(self, place: int) -> None:
         """Wait until a step of the queue is shown and takes verdicts."""

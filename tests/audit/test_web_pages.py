@@ -234,7 +234,7 @@ def test_a_huge_output_is_had_whole_in_portions(long: Review) -> None:
         number, start, end = map(int, found.groups())
         portions, at = [], start
         while at < end:
-            query = {"id": "gallery/job-0/1", "number": number, "start": at, "end": end}
+            query: dict[str, str | int] = {"id": "gallery/job-0/1", "number": number, "start": at, "end": end}
             portion = ann.get("/review/ann/text", params=query, headers={"accept": "application/json"}).json()
             assert at < portion["end"] <= end
             assert portion["end"] - at <= 32_768

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bfcl_play import call, observations, one, played, scripted
 
 from stepdown.builder.records import Instance, Response, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
+from tests.bfcl.bfcl_play import call, observations, one, played, scripted
 
 MATH = ("MathAPI", "multi_turn_base")
 FILES = ("GorillaFileSystem", "multi_turn_base")

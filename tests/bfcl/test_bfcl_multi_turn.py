@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from bfcl_play import call, finish, observations, one, played, reference, scripted
 
 from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.harnesses.bfcl.data import MULTI_TURN
 from stepdown.harnesses.bfcl.reference import CLOSING
+from tests.bfcl.bfcl_play import call, finish, observations, one, played, reference, scripted
 
 BASE = "multi_turn_base_50"
 """One turn of two calls."""
@@ -101,7 +101,8 @@ def test_what_can_only_grow_dooms_before_the_turn_ends(bfcl: BFCL) -> None:
 def test_withheld_functions_are_offered_from_their_turn_on(bfcl: BFCL) -> None:
     for instance in bfcl.instances({"categories": {"multi_turn_miss_func": 20}}):
         missed = {int(turn): names for turn, names in instance.task["entry"]["missed_function"].items()}
-        player, offered = reference(bfcl, instance), {}
+        player = reference(bfcl, instance)
+        offered: dict[int, list[str]] = {}
         with bfcl.open(instance) as episode:
             going = True
             while going:
@@ -217,7 +218,8 @@ def test_the_reference_goes_on_where_another_made_the_earlier_steps(bfcl: BFCL) 
 
 def test_scripted_accepted_calls_in_one_response_pass(bfcl: BFCL) -> None:
     instance = one(bfcl, BASE)
-    player, calls = reference(bfcl, instance), []
+    player = reference(bfcl, instance)
+    calls: list[ToolCall] = []
     with bfcl.open(instance) as episode:
         while True:
             response = player(0, episode.prefix())
@@ -235,7 +237,7 @@ def prefix_of(harness: BFCL, name: str) -> Prefix:
 TRACE = """
 import random, sys
 sys.path.insert(0, sys.argv[1])
-from bfcl_play import call, finish, one, reference
+from tests.bfcl.bfcl_play import call, finish, one, reference
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.builder.records import digest
 bfcl, seen = BFCL(), []

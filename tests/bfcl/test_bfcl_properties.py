@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from bfcl_play import one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
 from stepdown.harnesses.base import Episode
 from stepdown.harnesses.bfcl import BFCL
+from tests.bfcl.bfcl_play import one
 
 BFCL_ = BFCL()
 ENTRIES = [

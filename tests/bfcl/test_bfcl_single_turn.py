@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bfcl_play import call, one, played, reference, scripted
 
 from stepdown.builder.records import Response, Stop, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.harnesses.bfcl.data import RELEVANCE, SINGLE_TURN
+from tests.bfcl.bfcl_play import call, one, played, reference, scripted
 
 # No response passes the official checker for these: a list with no accepted alternative, a parameter that the
 # function does not have, or numbers and words in a Java list that is read as text.
@@ -112,7 +112,14 @@ def standard(schema: dict[str, Any]) -> None:
     """Only keywords of JSON Schema, only its types, and nothing required or enumerated that could not be given."""
     known = {"type", "properties", "required", "items", "enum", "description", "default", "minimum", "maximum"}
     assert set(schema) <= known | {"minItems", "maxItems", "format"}
-    python = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    python: dict[str, type | tuple[type, ...]] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+    }
     assert schema["type"] in python
     assert set(schema.get("required", ())) <= set(schema.get("properties", ()))
     assert all(isinstance(choice, python[schema["type"]]) for choice in schema.get("enum", ()))

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn_checker
 from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils import execute_multi_turn_func_call
-from bfcl_play import observations
 
 from stepdown.builder.records import Instance, Response, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.harnesses.bfcl.data import MULTI_TURN
 from stepdown.harnesses.bfcl.decoding import DecodedCall
 from stepdown.harnesses.bfcl.simulation import _sorted_sets
+from tests.bfcl.bfcl_play import observations
 
 Turns = list[list[DecodedCall]]
 _names = count()

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
-from judged_files import OWN, upstream, written
-from scripted_judge import judge, shown_to
 
 from tests.conftest import ROOT, Shop
+from tests.judged.judged_files import OWN, upstream, written
+from tests.judged.scripted_judge import judge, shown_to
 from tests.provider import Ability, Answer, Fault, Provider, Request, error
 
-MTRAG = {"harness": "mtrag", "source": {"file": str(OWN / "mtrag.jsonl")}}
-QMSUM = {"harness": "qmsum", "source": {"file": str(OWN / "qmsum.jsonl")}}
+MTRAG: dict[str, Any] = {"harness": "mtrag", "source": {"file": str(OWN / "mtrag.jsonl")}}
+QMSUM: dict[str, Any] = {"harness": "qmsum", "source": {"file": str(OWN / "qmsum.jsonl")}}
 
 
 def quoter(request: Request) -> Answer:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_files import OWN, changed, named, own, upstream, written
 
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import FIRST, Instance, Response
 from stepdown.harnesses.base import Answers, Harness, Judged
 from stepdown.harnesses.mtrag import MTRAG
+from tests.judged.judged_files import OWN, changed, named, own, upstream, written
 
 FILE = str(OWN / "mtrag.jsonl")
 NOT_RELEVANT = "no passage that people found relevant"

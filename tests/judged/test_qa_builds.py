@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_files import written
 
 from tests.conftest import Shop, stepdown
+from tests.judged.judged_files import written
 from tests.provider import Answer, Provider, Request
 
 SUMS = [(2, 3), (20, 30), (200, 300), (4, 4)]

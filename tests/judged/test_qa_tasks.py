@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_files import verdict, written
 
 from stepdown.builder.errors import BadInput, Technical
 from stepdown.builder.records import FIRST, Instance, Response, Verdict
 from stepdown.harnesses.base import Answers, Explains, Judged, NeedsJudge
 from stepdown.harnesses.qa import QA
 from tests.conftest import ROOT
+from tests.judged.judged_files import verdict, written
 
 ROW = {"id": "a", "question": "What is 2 + 2?", "answers": ["4"]}
 EXACT = {"by": "exact"}

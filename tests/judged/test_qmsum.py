@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_files import OWN, changed, named, own, upstream, written
 
 from stepdown.builder.common import tokens
 from stepdown.builder.errors import BadInput
@@ -16,6 +15,7 @@ from stepdown.builder.records import FIRST, Instance, Response
 from stepdown.harnesses.base import Harness, Judged
 from stepdown.harnesses.qmsum import QMSum
 from stepdown.judges.case import Case
+from tests.judged.judged_files import OWN, changed, named, own, upstream, written
 
 FILE = str(OWN / "qmsum.jsonl")
 GARDEN, ROOF = (instance.group for instance in QMSum().instances({"file": FILE, "queries": ["general"]}))

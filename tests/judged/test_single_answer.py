@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judged_files import OWN, named
 
 from stepdown.builder.records import Instance, Response, Stop, ToolCall, Verdict
 from stepdown.harnesses.base import Episode, Harness, Judged
@@ -16,6 +15,7 @@ from stepdown.harnesses.mtrag import MTRAG
 from stepdown.harnesses.qa import QA
 from stepdown.harnesses.qmsum import QMSum
 from tests.conftest import ROOT
+from tests.judged.judged_files import OWN, named
 
 QUESTIONS = {"file": str(ROOT / "data" / "questions.jsonl")}
 BY_RULE = QA(grading={"by": "contains"})

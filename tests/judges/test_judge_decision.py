@@ -300,7 +300,7 @@ class Nobody:
 
 def panel(models: int, samples: int, rule: str) -> JudgeConfig:
     members = tuple(Model(name=f"j{number}", model=f"p/j{number}") for number in range(models))
-    return JudgeConfig(models=members, samples=samples, rule=rule)  # type: ignore[arg-type]
+    return JudgeConfig(models=members, samples=samples, rule=rule)
 
 
 def test_an_answer_of_nothing_but_strange_figures_needs_no_judge() -> None:

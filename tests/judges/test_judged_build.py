@@ -139,7 +139,7 @@ def test_what_takes_one_step_is_estimated_as_one_whatever_is_said_of_other_workl
 
 
 def test_garbage_is_retried_and_the_report_after_it_counts(shop: Shop, provider: Start) -> None:
-    flaky = Failing(2, GARBAGE, reporting(playing.sloppy))  # type: ignore[arg-type]
+    flaky = Failing(2, GARBAGE, reporting(playing.sloppy))
     server = provider({**MODELS, "sloppy": flaky})
     done = shop.build(config(server.url, ["lighthouse"], panel("sloppy", attempts=3)))
     assert done.code == 0, done.err
@@ -149,7 +149,7 @@ def test_garbage_is_retried_and_the_report_after_it_counts(shop: Shop, provider:
 
 def test_garbage_to_the_last_blocks_and_a_resume_pays_for_no_old_garbage(shop: Shop, provider: Start) -> None:
     """Seven tries are garbage; each process has three. What is in the cache is passed over without being paid again."""
-    flaky = Failing(7, GARBAGE, reporting(playing.sloppy))  # type: ignore[arg-type]
+    flaky = Failing(7, GARBAGE, reporting(playing.sloppy))
     server = provider({**MODELS, "sloppy": flaky})
     blocked = shop.build(config(server.url, ["lighthouse"], panel("sloppy", attempts=3)))
     assert blocked.code == 3

@@ -183,7 +183,7 @@ def test_flips_and_splits_of_a_judge_are_counted(run: Path, tmp_path: Path) -> N
         return {"verdict": verdict, "report": {"verdict": said}, "reasons": reasons, "refused": []}
 
     graded = [trial for line in lines for trial in line["trials"]][:4]
-    opinions = (
+    opinions: tuple[list[dict[str, Any]], ...] = (
         [opinion("fail", "passed")],  # a flip
         [opinion("pass", "passed"), opinion("fail", "failed")],  # a split
         [opinion("pass", "passed")],

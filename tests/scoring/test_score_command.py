@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,9 +47,10 @@ def test_json_holds_what_is_printed(bank: Path, labels: Path) -> None:
 
 def test_tiers_may_be_named_or_numbered_in_jsonl_and_csv(bank: Path, tmp_path: Path) -> None:
     numbered = ids(bank)
-    named = {name: TIERS[tier] for name, tier in numbered.items()}
+    named: dict[str, Any] = {name: TIERS[tier] for name, tier in numbered.items()}
+    both: tuple[Mapping[str, Any], ...] = (numbered, named)
     scores = []
-    for place, tiers in enumerate((numbered, named)):
+    for place, tiers in enumerate(both):
         path = write_predictions(tmp_path / f"p{place}.jsonl", tiers)
         table = tmp_path / f"p{place}.csv"
         table.write_text("\ufeffnote,tier,id\n" + "".join(f"x,{tier},{name}\n" for name, tier in tiers.items()))

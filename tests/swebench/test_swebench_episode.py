@@ -364,13 +364,18 @@ def test_what_was_written_later_stays_newer_in_a_snapshot(harness: Ungraded, ins
 
 
 @docker_mark
-def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any) -> None:
+def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Docker would write them as zeros: of the budget they are as large as they are long."""
     harness, before = Ungraded(snapshots_mib=100), snapshots_of(docker)
     committed: list[Any] = []
     with harness.open(instance) as episode:
         commit = episode._sandbox.commit
-        episode._sandbox.commit = lambda *of: committed.append(of) or commit(*of)
+
+        def watched(*of: Any) -> Any:
+            committed.append(of)
+            return commit(*of)
+
+        monkeypatch.setattr(episode._sandbox, "commit", watched)
         episode.advance(bash("truncate -s 200M hole"))
         assert episode.checkpoint() is None
         assert committed == []
