@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stepdown.builder.cli.labelling import label_run
+from stepdown.builder.cli.labelling import label_and_report
 from stepdown.builder.config.loading import load_config
 
 
@@ -29,4 +29,4 @@ def command(config: Path, folder: Path) -> None:
       manifest.json         pool, protocol, counts, drops, digests of the files above
       spend.json            what was really paid
     """
-    label_run(folder, load_config(config))
+    label_and_report(folder, load_config(config))

@@ -11,67 +11,69 @@ from pathlib import Path
 
 import click
 
+from stepdown.builder.artifacts.labelling import Labelled, Watcher, label_run
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
-from stepdown.builder.artifacts.summary import Summary
-from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cli import console
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.config.loading import Config
-from stepdown.builder.engine.build import Build
-from stepdown.builder.errors import BudgetReached, RunStopped
-from stepdown.builder.run.folder import RunFolder, open_for_work
-from stepdown.builder.run.ledger import InstanceState, Origin
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.errors import RunStopped
+from stepdown.builder.run.ledger import Origin
 
 WORK_LEFT = 3
 """The exit code of a run that stopped with work left."""
 
 
-def label_run(folder: Path, config: Config | None, drop_blocked: bool = False, origin: Origin | None = None) -> None:
+class _Shown(Watcher):
+    """Shows a person how a run goes on, and says how to go on where it stops."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begins(self, protocol: ProtocolConfig) -> None:
+        console.name_foreign_code(protocol)
+
+    def gave_up(self, instances: int) -> None:
+        click.echo(f"{instances} blocked instances given up", err=True)
+
+    @contextmanager
+    def while_working(self, progress: BuildProgress) -> Iterator[None]:
+        with console.show_progress(progress):
+            try:
+                yield
+            except RunStopped as error:
+                go_on = f"what was paid for is kept; when it is mended: {_resume_command(self._folder)}"
+                raise RunStopped(f"{error}; {go_on}") from None
+
+
+def label_and_report(
+    folder: Path, config: Config | None, drop_blocked: bool = False, origin: Origin | None = None
+) -> None:
     """Label the open instances of the run in a folder, write its files and report. Exits with 3 where work is left."""
     stop = threading.Event()
-    with open_for_work(folder, config, origin) as run, stop_on_signals(stop, _resume_command(folder)):
-        run.config.check_keys()
-        console.name_foreign_code(run.config.protocol)
-        work = Build(run, stop)
-        if drop_blocked:
-            click.echo(f"{run.ledger.drop_blocked()} blocked instances given up", err=True)
-        work.admit()
-        reached: BudgetReached | None = None
-        with console.show_progress(work.progress), _told_how_to_go_on(folder):
-            try:
-                work.execute()
-            except BudgetReached as error:  # what is finished is released, as where instances are blocked
-                reached = error
-        summary = write_artifacts(run, work.multi_step)
-        _report(run, summary)
-        left = run.ledger.counts()
-    if reached is not None:
-        click.echo(f"stepdown: {reached}; {_after_a_budget(reached.name, folder)}", err=True)
+    with stop_on_signals(stop, _resume_command(folder)):
+        done = label_run(folder, config, stop=stop, drop_blocked=drop_blocked, origin=origin, watcher=_Shown(folder))
+        _report(folder, done)
+    if done.budget is not None:
+        click.echo(f"stepdown: {done.budget}; {_after_a_budget(done.budget.name, folder)}", err=True)
         sys.exit(WORK_LEFT)
-    if blocked := left.get(InstanceState.BLOCKED, 0):
+    if done.blocked:
         click.echo(
-            f"{blocked} instances are blocked by technical errors, for the reasons above, and have no labels. "
+            f"{done.blocked} instances are blocked by technical errors, for the reasons above, and have no labels. "
             f"When the cause is gone: {_resume_command(folder)}",
             err=True,
         )
         sys.exit(WORK_LEFT)
 
 
-@contextmanager
-def _told_how_to_go_on(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except RunStopped as error:
-        raise RunStopped(f"{error}; what was paid for is kept; when it is mended: {_resume_command(folder)}") from None
-
-
-def _report(run: RunFolder, summary: Summary) -> None:
+def _report(folder: Path, done: Labelled) -> None:
     out = console.stdout()
-    out.print(console.label_table(summary, run.config.protocol.pool))
-    for line in console.held_back(summary):
+    out.print(console.label_table(done.summary, done.protocol.pool))
+    for line in console.held_back(done.summary):
         out.print(line, markup=False)
     for name in (ROWS, EVIDENCE, QUEUE, MANIFEST, SPEND):
-        out.print(str(run.path / name), markup=False)
+        out.print(str(folder / name), markup=False)
 
 
 def _resume_command(folder: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from stepdown.builder.cli.labelling import label_run
+from stepdown.builder.cli.labelling import label_and_report
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.engine.seeds import DEPARTED
@@ -41,7 +41,7 @@ def command(old: Path, config: Path, folder: Path) -> None:
     origin = relabel.origin_from(old, folder, settings)
     code: str | int | None = None
     try:
-        label_run(folder, settings, origin=origin)
+        label_and_report(folder, settings, origin=origin)
     except SystemExit as stopped:
         code = stopped.code
     _report(old, folder)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stepdown.builder.cli.labelling import label_run
+from stepdown.builder.cli.labelling import label_and_report
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import is_run
@@ -25,4 +25,4 @@ def command(run: Path, config: Path | None, drop_blocked: bool) -> None:
     was killed are paid again."""
     if not is_run(run):
         raise BadInput("no run is here; `stepdown build CONFIG --run DIR` begins one", file=run)
-    label_run(run, load_config(config) if config else None, drop_blocked=drop_blocked)
+    label_and_report(run, load_config(config) if config else None, drop_blocked=drop_blocked)

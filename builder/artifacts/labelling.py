@@ -1,0 +1,77 @@
+"""A run labelled from its opening to its files: what the command line and a program's own code have in common."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.artifacts.writing import write_artifacts
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.engine.build import Build
+from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.errors import BudgetReached
+from stepdown.builder.run.folder import open_for_work
+from stepdown.builder.run.ledger import InstanceState, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What labelling a run came to. Its files are written, whether or not work is left."""
+
+    protocol: ProtocolConfig
+    summary: Summary
+    blocked: int
+    """Instances that technical errors left without labels."""
+    budget: BudgetReached | None
+    """The budget that ended the work; None where none did."""
+
+
+class Watcher:
+    """Told how labelling a run goes on. This one leaves it at that."""
+
+    def begins(self, protocol: ProtocolConfig) -> None:
+        """The run is open, and no code of its workloads has been loaded."""
+
+    def gave_up(self, instances: int) -> None:
+        """So many blocked instances were dropped."""
+
+    def while_working(self, progress: BuildProgress) -> AbstractContextManager[None]:
+        """Entered while instances are labelled; `progress` is kept up to date."""
+        return nullcontext()
+
+
+def label_run(
+    folder: Path,
+    config: Config | None = None,
+    *,
+    stop: threading.Event | None = None,
+    drop_blocked: bool = False,
+    origin: Origin | None = None,
+    watcher: Watcher | None = None,
+) -> Labelled:
+    """Label the open instances of the run in a folder and write its files. `stop` ends it after the calls in hand.
+
+    A budget that is reached ends the work as blocked instances do: what is finished is in the files. Raises BadInput,
+    RunStopped or Interrupted; what was paid for is then kept, and the files are as they were.
+    """
+    watcher, stop = watcher or Watcher(), stop or threading.Event()
+    with open_for_work(folder, config, origin) as run:
+        run.config.check_keys()
+        watcher.begins(run.config.protocol)
+        build = Build(run, stop)
+        if drop_blocked:
+            watcher.gave_up(run.ledger.drop_blocked())
+        build.admit()
+        budget: BudgetReached | None = None
+        with watcher.while_working(build.progress):
+            try:
+                build.execute()
+            except BudgetReached as reached:
+                budget = reached
+        summary = write_artifacts(run, build.multi_step)
+        blocked = run.ledger.counts().get(InstanceState.BLOCKED, 0)
+        return Labelled(run.config.protocol, summary, blocked, budget)
