@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN ?= runs/quickstart
 
-.PHONY: quickstart full test lint labelstudio clean pins
+.PHONY: quickstart full test lint labelstudio clean pins reference
 
 quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 	$(BIN)/stepdown doctor
@@ -55,6 +55,9 @@ $(VENV)/.full: requirements/full.txt requirements/swebench.txt $(VENV)/.run
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.full
 	$(PIP) install --no-deps -r requirements/dev.txt
 	touch $@
+
+reference: $(VENV)/.run  ## write docs/config.md anew from the models that check a config
+	$(BIN)/stepdown schema --reference > docs/config.md
 
 pins:  ## compile the pinned requirement files anew (needs uv)
 	requirements/compile

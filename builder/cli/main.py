@@ -31,6 +31,7 @@ COMMANDS = {
     "publish": "Make one release of finished runs: a data set that others can load and check.",
     "verify": "Check a release, whoever made it, against every gate that a release must pass.",
     "score": "Score a router's tiers for the rows of a release or run.",
+    "schema": "Print the JSON schema of a config file, for editors.",
     "report": "Show what a run or a release holds, as tables or as one page with plots.",
 }
 """Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""

@@ -25,7 +25,9 @@ class Config(Strict):
     """A run's config file."""
 
     protocol: ProtocolConfig
+    """All that labels depend on; frozen for a run."""
     operation: OperationConfig = OperationConfig()
+    """How the run is carried out; it may change at any resume."""
 
     @model_validator(mode="after")
     def _endpoints_are_of_models(self) -> Config:

@@ -14,17 +14,17 @@ class Endpoint(Strict):
     """How one model is reached."""
 
     api_base: str | None = None
-    """Address of an OpenAI-compatible server, where it is not the provider's own. It holds no credentials."""
+    """Address of an OpenAI-compatible server. Not set: the provider's own address. It must hold no credentials."""
     api_key: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """Name of the environment variable that holds the key."""
     concurrency: int | None = Field(None, ge=1)
-    """Calls of this model under way at once; None: as many as there are workers."""
+    """How many calls of this model may run at once. Not set: as many as there are workers."""
     requests_per_minute: int | None = Field(None, ge=1)
-    """Requests of this model begun in any 60 seconds, retries included; None: no limit of ours."""
+    """How many requests of this model may begin in any 60 seconds, retries included. Not set: no limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
-    """Tokens of this model, prompt and completion, in any 60 seconds; None: no limit of ours."""
+    """How many tokens of this model, prompt and completion, may be used in any 60 seconds. Not set: no limit."""
     timeout: float = Field(120.0, gt=0, le=86_400)
-    """Seconds that one call may take."""
+    """How many seconds one call may take."""
 
     @field_validator("api_base")
     @classmethod
@@ -39,37 +39,41 @@ class Endpoint(Strict):
 
 
 class Retries(Strict):
-    """How technical errors are retried before a trial is technical."""
+    """How often a call is tried again after a technical error (a time-out, status 429 or 5xx)."""
 
     attempts: int = Field(5, ge=1)
-    """Requests in all for one call."""
+    """How many requests one call may take in all. After the last one the trial is technical."""
     first_wait: float = Field(1.0, ge=0, le=86_400)
-    """Seconds before the first retry; doubled each time, with jitter."""
+    """Seconds before the first retry. The wait doubles each time, with some randomness."""
     longest_wait: float = Field(60.0, ge=0, le=86_400)
+    """The most seconds between two requests."""
 
 
 class Budget(Strict):
-    """What a run may spend before it stops with work left. None: without limit."""
+    """What a run may spend. Once a limit is reached no call begins, and the run stops with work left (exit code 3)."""
 
     usd: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """List price of what the run paid, over all resumes; exceeded by the calls in hand at most."""
+    """US dollars by list price, over all resumes. Calls that already run may exceed it. Not set: no limit."""
     calls: int | None = Field(None, ge=1)
-    """Calls that the run made, over all resumes, those of the workload's pseudo-models included."""
+    """Calls over all resumes, those of the workload's pseudo-models included; never exceeded. Not set: no limit."""
     wall_clock: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Seconds that one process works on the run."""
+    """Seconds that one process may work on the run. Not set: no limit."""
 
 
 class OperationConfig(Strict):
     """How the run is carried out. No label depends on it; it may change at any resume."""
 
     workers: int = Field(2, ge=1, le=1024)
-    """Instances searched at once."""
+    """How many instances are searched at once."""
     cache: Path | None = None
-    """Folder of the response cache, relative to the config; None: `cache` in the run's folder. One serves many runs."""
+    """Folder of the response cache, relative to the config. One cache can serve many runs. Not set: `cache` in the
+    run's folder."""
     endpoints: dict[str, Endpoint] = Field(default_factory=dict)
-    """By the pool's model name; `default` for those that are not named."""
+    """How each model is reached, by its `name` in the pool. `default` is for models that are not named."""
     retries: Retries = Retries()
+    """How often a call is tried again after a technical error."""
     budget: Budget = Budget()
+    """What the run may spend before it stops."""
 
     def endpoint(self, model: str) -> Endpoint:
         return self.endpoints.get(model) or self.endpoints.get("default") or Endpoint()

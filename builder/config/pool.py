@@ -42,12 +42,16 @@ GENERATION_PARAMETERS = frozenset(
 
 
 class Price(Strict):
-    """List price in USD per million tokens."""
+    """A model's list price, in US dollars per million tokens."""
 
     input: float = Field(0.0, ge=0)
+    """Prompt tokens that are neither read from nor written to the provider's prompt cache."""
     cache_read: float = Field(0.0, ge=0)
+    """Prompt tokens read from the provider's prompt cache."""
     cache_write: float = Field(0.0, ge=0)
+    """Prompt tokens written to the provider's prompt cache."""
     output: float = Field(0.0, ge=0)
+    """Tokens of the answer."""
 
     def cost(self, usage: Usage) -> float:
         """USD for one call; prompt tokens that were neither read from nor written to a prompt cache pay `input`.
@@ -61,37 +65,39 @@ class Price(Strict):
 
 
 class Weights(Strict):
-    """The weight file of a local model, out of an installed package or from a path."""
+    """The weight file of a local model: part of an installed package, or a file at a path."""
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """Digest of the file: part of the model's identity, checked before the model is loaded."""
+    """SHA-256 digest of the file. It is part of the model's identity and is checked before the model is loaded."""
     package: str | tuple[str, ...] | None = None
-    """Import name of the installed package that holds the file; it is located, not imported. Several hold a part each,
-    joined in this order."""
+    """Import name of the installed package that holds the file. The package is located, not imported. A list names
+    packages that hold one part each; the parts are joined in this order. Not set: `file` is a path."""
     file: str
-    """Path of the GGUF file, inside `package` where that is given. A name with `*` stands for the parts of a file that
-    was split, joined in name order."""
+    """Path of the GGUF file, inside `package` where that is set. A name with `*` stands for the parts of a split file;
+    they are joined in the order of their names."""
     n_ctx: int = Field(2048, ge=128)
-    """Context of the runtime in tokens."""
+    """How many tokens of context the model is run with."""
 
 
 class Model(Strict):
     """One model of the pool."""
 
     name: str = Field(min_length=1)
-    """Its name in configs, ledger and evidence; unique in the pool."""
+    """The model's name in configs, ledger and evidence. It must be unique in the pool."""
     model: str = Field(min_length=1)
-    """LiteLLM's name for it (`openrouter/deepseek/deepseek-v3.2`); `local/NAME` for a model that runs here;
-    `workload/NAME` for a pseudo-model of the harness."""
+    """LiteLLM's name for the model (`openrouter/deepseek/deepseek-v3.2`), or `local/NAME` for a model that runs on this
+    machine, or `workload/NAME` for a pseudo-model that the workload's harness answers for."""
     revision: str | None = None
-    """A dated snapshot or revision, where the provider has them."""
+    """A dated snapshot or revision, where the provider has them. It is part of the model's identity."""
     actions: Actions = "tools"
-    """How it is given tools: natively, as a JSON schema that its answer must follow, or as text, of which one fenced
-    block is its action."""
+    """How the model is given tools: `tools` natively; `json_schema` listed in the prompt, with an answer that must
+    follow a schema; `text` as text, with one fenced block in the answer as the action."""
     parameters: JsonObject = Field(default_factory=dict)
-    """Generation parameters (`temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort`, ...)."""
+    """Generation parameters: `temperature`, `top_p`, `max_tokens`, `seed`, `reasoning_effort` and the like."""
     price: Price = Price()
+    """The list price. A budget in US dollars needs it for every model of a provider."""
     weights: Weights | None = None
+    """The weight file of a `local/` model; only such a model has one."""
 
     @field_validator("parameters")
     @classmethod
@@ -119,19 +125,23 @@ class Model(Strict):
 
 
 class Tier(Strict):
-    """A capability band."""
+    """A tier: a band of models of like capability."""
 
     name: str = Field(min_length=1)
+    """The tier's name: `target_tier` in rows. Unique in the pool."""
     id: int = Field(ge=0)
+    """The tier's number: `target_tier_id` in rows. Numbers grow from the cheapest tier to the strong one."""
     models: tuple[Model, ...] = Field(min_length=1)
-    """In cascade order: the first is probed first."""
+    """The tier's models in cascade order: the first is probed first."""
 
 
 class Pool(Strict):
     """The models of every tier, cheapest tier first; the last tier is the strong one."""
 
     version: str = Field(min_length=1)
+    """A name for this state of the pool; manifests and releases carry it."""
     tiers: tuple[Tier, ...]
+    """At least two tiers, the cheapest first. The last one is the strong tier."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Pool:

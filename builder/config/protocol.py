@@ -15,10 +15,12 @@ from stepdown.builder.records import canonical_json
 
 
 class Acceptance(Strict):
-    """How many samples of a candidate's trial must be accepted: 1 of 1, or k of n."""
+    """How many samples of one trial must be accepted before the candidate passes."""
 
     passes: int = Field(1, ge=1)
+    """How many samples must be accepted."""
     of: int = Field(1, ge=1)
+    """How many samples are drawn at most. No more are drawn once the outcome is certain."""
 
     @model_validator(mode="after")
     def _reachable(self) -> Acceptance:
@@ -28,35 +30,38 @@ class Acceptance(Strict):
 
 
 class RulesConfig(Strict):
-    """What a candidate must do to lower a step (design: paper section 3.2 and 4)."""
+    """When a cheaper model's trial is accepted (sections 3.2 and 4 of the paper)."""
 
     cascade: int = Field(3, ge=1)
-    """Models of a tier that are probed, in the pool's order, before the tier has failed."""
+    """How many models of a tier are probed, in the pool's order, until one passes. If none does, the tier fails."""
     cascade_parallel: bool = False
-    """Probe a tier's models together: faster and dearer, since those after the first accepted one are asked too. The
-    labels of a deterministic pool stay the same."""
+    """Probe a tier's models at the same time. This is faster, and dearer, since models after the first accepted one are
+    asked too. With models that answer the same question alike, labels stay the same."""
     step_rule: Literal["non_increasing", "same"] = "non_increasing"
-    """An accepted trial takes at most as many calls as the current trajectory, or just as many."""
+    """How long an accepted trial may be: `non_increasing` allows at most as many calls as the current trajectory has,
+    `same` exactly as many."""
     acceptance: Acceptance = Acceptance()
+    """How many samples of a trial must be accepted."""
     confirm: int = Field(0, ge=0)
-    """Fresh executions of every final mixed trajectory, each step by its lock. Evidence; changes no label."""
+    """How many times each final mixed trajectory is executed afresh, every step by its locked model. The counts go into
+    the evidence and change no label."""
     control: int = Field(0, ge=0)
-    """Fresh draws of the strong model at every step that stayed strong: is the label high, or is what follows
-    fragile? Evidence; changes no label."""
+    """How many times the strong model is asked afresh at each step that stayed strong. Where it fails too, the rest of
+    the trajectory is fragile. The counts go into the evidence and change no label."""
 
 
 class SeedsConfig(Strict):
     """Where a workload's seeds come from."""
 
     source: Literal["reference", "import", "collect"]
-    """`reference`: the harness's pseudo-model that knows accepted answers; `import`: from `file`; `collect`: live, by
-    the strong tier's models in the pool's order."""
+    """`collect` runs the strong tier's models live, in the pool's order. `import` reads trajectories from `file`.
+    `reference` asks the workload's pseudo-model, which knows the accepted answers."""
     file: Path | None = None
-    """JSONL of trajectories, for `import`; relative to the config."""
+    """A JSONL file of trajectories, relative to the config. Goes with `source: import`."""
     sha256: str | None = None
-    """Digest of `file` as it was first read; filled in, so that a changed file is a changed protocol."""
+    """SHA-256 digest of `file`. A run fills it in, so that a changed file is a changed protocol."""
     attempts: int = Field(1, ge=1)
-    """Tries per strong model, for `collect`."""
+    """With `source: collect`: how many tries each strong model has at a task."""
 
     @model_validator(mode="after")
     def _file_where_needed(self) -> SeedsConfig:
@@ -66,14 +71,16 @@ class SeedsConfig(Strict):
 
 
 class HintsConfig(Strict):
-    """Where hints come from. A hint prunes the search and never labels."""
+    """Where hints come from. A hint says at which tier probing begins. It saves calls and never decides a label."""
 
     source: Literal["none", "file", "model"] = "none"
+    """`none` begins every step at the cheapest tier. `file` reads hints from `file`. `model` asks `model`."""
     file: Path | None = None
-    """JSONL of `{id, tier}`, for `file`; relative to the config."""
+    """A JSONL file of `{"id": ..., "tier": ...}`, relative to the config. Goes with `source: file`."""
     sha256: str | None = None
+    """SHA-256 digest of `file`. A run fills it in, so that a changed file is a changed protocol."""
     model: Model | None = None
-    """The model that is asked, for `model`; it need not be in the pool."""
+    """The model that is asked. It need not be in the pool. Goes with `source: model`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> HintsConfig:
@@ -87,25 +94,30 @@ class HintsConfig(Strict):
 
 
 class Thresholds(Strict):
-    """The least of each rating, 1 to 5, with which an answer may pass."""
+    """The lowest ratings with which an answer can pass. A judge rates from 1 to 5."""
 
     faithfulness: int = Field(4, ge=1, le=5)
+    """Does the answer say only what its sources say?"""
     appropriateness: int = Field(4, ge=1, le=5)
+    """Does the answer fit the question?"""
     completeness: int = Field(4, ge=1, le=5)
+    """Does the answer have all that was asked for?"""
 
 
 class JudgeConfig(Strict):
-    """Who judges answers that no program can grade, and by what measure."""
+    """Which models judge answers that no program can grade, and when an answer passes."""
 
     models: tuple[Model, ...] = Field(min_length=1)
-    """The panel, asked in this order; its members need not be in the pool."""
+    """The models that judge, asked in this order. They need not be in the pool."""
     samples: int = Field(1, ge=1, le=99)
-    """Reports that each model is asked for."""
+    """How many reports each model is asked for."""
     rule: Literal["unanimous", "majority"] = "unanimous"
-    """How many of all these reports must pass an answer: all, or more than half."""
+    """An answer passes if all reports pass it (`unanimous`) or more than half of them (`majority`)."""
     thresholds: Thresholds = Thresholds()
+    """The lowest ratings with which an answer can pass."""
     attempts: int = Field(3, ge=1, le=99)
-    """Tries for a report that can be read and believed, before it is technical."""
+    """How many tries a judge has at a report that can be read and whose quotes are found. After that the trial is
+    technical."""
 
     @model_validator(mode="after")
     def _each_once(self) -> JudgeConfig:
@@ -126,14 +138,15 @@ class WorkloadConfig(Strict):
     """One benchmark to label."""
 
     harness: str = Field(min_length=1)
-    """A built-in harness, or `module:Class` of your own."""
+    """The name of a harness (`bfcl`), or `module:Class` for one of your own."""
     source: JsonObject = Field(default_factory=dict)
-    """Which instances; the harness says what it takes. A `file` in it is a file of tasks, relative to the config."""
+    """Which instances to label; each harness has its own keys. `file` is a file of tasks, relative to the config."""
     source_sha256: str | None = None
-    """Digest of `source.file` as it was first read; filled in, so that a changed file is a changed protocol."""
+    """SHA-256 digest of `source.file`. A run fills it in, so that a changed file is a changed protocol."""
     options: JsonObject = Field(default_factory=dict)
-    """The harness's own options."""
+    """Options of the harness; each harness has its own keys."""
     seeds: SeedsConfig
+    """Where the workload's seeds come from: trajectories of a strong model that passed."""
 
     @model_validator(mode="after")
     def _digest_is_of_a_file(self) -> WorkloadConfig:
@@ -149,24 +162,29 @@ class WorkloadConfig(Strict):
 
 
 class AuditConfig(Strict):
-    """Which steps are queued for human audit."""
+    """Which steps people review. Whether a step is chosen depends on its id, the rate and the seed alone."""
 
     rate: float = Field(0.1, ge=0, le=1)
-    """Share of the steps of each multi-step workload."""
+    """The share of the steps of each multi-step workload that is chosen, from 0 to 1."""
     seed: int = 0
+    """Another number chooses other steps."""
 
 
 class ProtocolConfig(Strict):
-    """All that labels depend on. Frozen for a run: a change makes another run."""
+    """All that labels depend on. It is frozen for a run: with another protocol it is another run."""
 
     pool: Pool
-    """Inline, or the path of a pool file relative to the config."""
+    """The models of every tier: a pool, or the path of a pool file relative to the config."""
     workloads: tuple[WorkloadConfig, ...] = Field(min_length=1)
+    """The benchmarks to label."""
     hints: HintsConfig = HintsConfig()
+    """Where probing a step begins."""
     rules: RulesConfig = RulesConfig()
+    """When a cheaper model's trial is accepted."""
     audit: AuditConfig = AuditConfig()
+    """Which steps people review."""
     judge: JudgeConfig | None = None
-    """For workloads whose answers no program can grade."""
+    """The models that judge answers. Needed by workloads whose answers no program can grade."""
 
     @model_validator(mode="after")
     def _one_model_a_name(self) -> ProtocolConfig:
