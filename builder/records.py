@@ -7,11 +7,17 @@ numbered from 1; the *prefix* is what a router sees before a step. Records are f
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from stepdown.builder.digests import canonical_json as canonical_json
+from stepdown.builder.digests import clean_text as clean_text
+from stepdown.builder.digests import cleaned, masked
+from stepdown.builder.digests import digest as digest
+from stepdown.builder.digests import exact_digest as exact_digest
+from stepdown.builder.digests import exact_json as exact_json
 
 Message = dict[str, Any]
 """A chat message with `role`, `content`, `tool_calls`, `tool_call_id` and `name` only. Never changed once made."""
@@ -38,6 +44,20 @@ class Verdict(StrEnum):
     INCOMPLETE = "incomplete"
     REFUSED = "refused"
     TECHNICAL = "technical"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict with what it rests on.
+
+    `reason` says in a few words why it is not pass. `grading` is what a reason can not say, as JSON: a grader's report,
+    a judge's findings. It is a function of what was graded, without time, host or anything of how the episode came
+    about, since evidence must be the same however often a run was interrupted.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    grading: Mapping[str, Any] | None = None
 
 
 class Stop(StrEnum):
@@ -129,63 +149,6 @@ class Response:
         return cls(content, calls, stop, malformed, Usage(*usage), extra)
 
 
-def clean_text(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD, so that it can be encoded, hashed and stored.
-
-    >>> clean_text("a" + chr(0xD800))
-    'a\ufffd'
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-_EXACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def canonical_json(value: Any) -> str:
-    """JSON text that is the same for equal values: sorted keys, no spaces, no escapes beyond those JSON needs."""
-    return _CANONICAL.encode(value)
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of `value`, in hex."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
-
-
-def exact_json(value: Any) -> str:
-    """JSON text that keeps the order of keys: what a model is shown, where a schema's order of fields is part of it."""
-    return _EXACT.encode(value)
-
-
-def exact_digest(value: Any) -> str:
-    """SHA-256 of the exact JSON of `value`, in hex."""
-    return hashlib.sha256(exact_json(value).encode()).hexdigest()
-
-
-def _masked(value: Any, mask: Mask) -> Any:
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, Mapping):
-        return {key: _masked(item, mask) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_masked(item, mask) for item in value]
-    return value
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, dict):
-        return {clean_text(str(key)): _cleaned(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_cleaned(item) for item in value]
-    return value
-
-
 def _chain(previous: str, link: str) -> str:
     return hashlib.sha256(f"{previous}{link}".encode()).hexdigest()
 
@@ -222,10 +185,10 @@ class Prefix:
         added, digests, calls = [], [], self.calls
         exact, canonical = self._exact_chain, self._canonical_chain
         for raw in messages:
-            message = {key: _cleaned(value) for key in MESSAGE_FIELDS if (value := raw.get(key)) is not None}
+            message = {key: cleaned(value) for key in MESSAGE_FIELDS if (value := raw.get(key)) is not None}
             link = exact_digest(message)
             exact = _chain(exact, link)
-            canonical = exact if self.mask is None else _chain(canonical, exact_digest(_masked(message, self.mask)))
+            canonical = exact if self.mask is None else _chain(canonical, exact_digest(masked(message, self.mask)))
             calls += len(message.get("tool_calls", ()))
             added.append(message)
             digests.append(link)
@@ -370,7 +333,7 @@ class Outcome:
     def __post_init__(self) -> None:
         # Both may quote what a model wrote.
         object.__setattr__(self, "reason", clean_text(self.reason))
-        object.__setattr__(self, "grading", _cleaned(self.grading))
+        object.__setattr__(self, "grading", cleaned(self.grading))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,106 +1,133 @@
-"""The contract between stepdown and a workload. Implementing it is all it takes to label one.
+"""The contract between stepdown and a workload. Whoever has one to label writes these two classes.
 
-A harness is stateless and shared by threads; an episode is one live environment, used by one thread. Harnesses raise
-`builder.errors.Technical` where the apparatus failed and never for what a model did: that is a verdict.
+An `Episode` is one live environment: it shows what the next call sees, acts on the answer, and says in the end whether
+the task is done. A `Harness` names the tasks and opens episodes. What is abstract here must be written; all else has a
+default, and a workload takes what it needs of it.
+
+A harness is shared by threads; what it keeps must not change what its episodes do. An episode is used by one thread.
+Both raise `Technical` where the apparatus failed (`Lost` where an environment is gone), and never for what a model did:
+that is a verdict. `stepdown.testing` tries a harness on all that is asked of it here.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
-from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, Verdict
+from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample
+from stepdown.harnesses.spelling import refuse_near_misses
 from stepdown.judges.case import Case
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
 
 
-class Episode(Protocol):
+class Episode(ABC):
     """One live environment. `prefix` and `advance` alternate until `advance` says that the agent has halted."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_near_misses(cls.__qualname__, vars(cls), _public(Episode))
+
+    @abstractmethod
     def prefix(self) -> Prefix:
-        """What the router sees before the next call."""
+        """What the router sees before the next call. Asked twice, it is the same."""
 
+    @abstractmethod
     def advance(self, response: Response) -> bool:
-        """Act on a response; False once the agent has halted. A response is hostile data: never evaluate it."""
+        """Act on a response; False once the agent has halted. A response is hostile data: never evaluate it.
 
-    def doomed(self) -> tuple[Verdict, str] | None:
-        """A verdict other than pass that is already certain, with its reason; else None."""
-
-    def verdict(self) -> tuple[Verdict, str]:
-        """The workload's own official predicate on the episode as it stands, with a reason where it is not pass."""
-
-    def checkpoint(self) -> Checkpoint | None:
-        """The state as it stands; None where it cannot be captured."""
-
-
-@runtime_checkable
-class VerifiesSeeds(Protocol):
-    """An episode whose predicate may waver, and that looks twice before a seed is built upon."""
-
-    def seed_verdict(self) -> tuple[Verdict, str]:
-        """Asked in place of `verdict` when a seed is verified in a fresh episode."""
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """An episode whose verdict rests on more than a reason can say: a grader's report, a judge's findings."""
-
-    def grading(self) -> Mapping[str, Any] | None:
-        """What the verdict rests on, as JSON; asked after the verdict, and kept with the trial.
-
-        A function of what was graded: no time, no host and nothing of how the episode came about, since evidence must
-        be the same however often a run was interrupted.
+        It has words or calls. An answer that is none (a refusal, no words and no calls, a prefix that did not fit) is
+        ruled on before any episode sees it.
         """
 
+    @abstractmethod
+    def verdict(self) -> Ruling:
+        """The workload's own official predicate on the episode as it stands, with a reason where it is not pass."""
 
-class Harness(Protocol):
-    """One workload.
+    def doomed(self) -> Ruling | None:
+        """A ruling other than pass that is already certain; else None. It ends a trial early, which saves its calls."""
+        return None
 
-    Constructed with the `options` of its entry in the config, as keyword arguments. `version` enters cache keys:
-    it must change whenever the harness's own code, its upstream data or checkers, its prompts, limits or options do.
-    """
+    def checkpoint(self) -> Checkpoint | None:
+        """The state as it stands, for `Harness.open` to go on from; None where it cannot be captured.
+
+        Without it every trial replays the steps before its own from the start.
+        """
+        return None
+
+    def case(self) -> Case | None:
+        """What an LLM judge is to decide in place of `verdict`; asked once the agent has halted.
+
+        None where `verdict` decides: in a workload without a judge, for an answer that is no answer.
+        """
+        return None
+
+    def seed_verdict(self) -> Ruling:
+        """`verdict`, asked in its place when a seed is verified: a predicate that may waver can look twice here."""
+        return self.verdict()
+
+
+class Harness(ABC):
+    """One workload, made with the `options` of its entry in the config as keyword arguments."""
 
     name: str
+    """The benchmark: what ids of rows begin with."""
     version: str
-    multi_step: bool
-    mask: Mask | None
+    """Enters cache keys: it must change whenever the harness's own code, its upstream data or checkers, its prompts,
+    limits or options do, and must be the same in every process otherwise."""
+    multi_step: bool = True
+    """Whether trajectories have several steps; people audit only those."""
+    mask: Mask | None = None
     """Masks the workload's volatile text in canonical digests; None where observations are deterministic."""
+    needs_judge: bool = False
+    """Whether episodes have cases: without a judge in the config the workload is then refused at once."""
+    early_verdicts: bool | None = None
+    """Whether `doomed` has a ruling at the very step that fails (True), only the end has one (False), or it depends
+    (None). Only the estimate of a run's cost asks."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.refuse_misspelt(vars(cls))
+
+    @classmethod
+    def refuse_misspelt(cls, names: Mapping[str, Any]) -> None:
+        """Raises BadInput where one of the names is nearly one of this class, but none: see `spelling`."""
+        refuse_near_misses(cls.__qualname__, names, _public(Harness))
+
+    @abstractmethod
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks that `source` (the config's) selects, in a fixed order. Raises BadInput, naming the field."""
 
+    @abstractmethod
     def open(self, instance: Instance, at: Checkpoint | None = None) -> AbstractContextManager[Episode]:
         """A fresh episode, or one that goes on from a checkpoint exactly as the one it was taken from would."""
 
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
+        """What the workload's own pseudo-model of this name answers; None where it has no answer for this instance.
 
-@runtime_checkable
-class Judged(Protocol):
-    """An episode of a workload whose answers an LLM judges. Asked when the agent has halted, before `verdict`."""
-
-    def case(self) -> Case | None:
-        """What is to be judged; None where `verdict` decides by itself: an empty answer, a task graded by rule."""
-
-
-@runtime_checkable
-class NeedsJudge(Protocol):
-    """A harness that says whether its episodes have cases: without a judge in the config it is then refused at once."""
-
-    needs_judge: bool
-
-
-@runtime_checkable
-class KeepsFiles(Protocol):
-    """A harness that keeps files of its own beside the response cache: gradings that were dear to come by, logs."""
+        A pool has such models as `workload/<name>`: `workload/reference` is one that knows accepted answers. `sample`
+        tells independent draws apart; a pseudo-model that always answers alike leaves it aside.
+        """
+        return None
 
     def keep_in(self, folder: Path) -> None:
-        """Told once, before work begins: a folder of the harness's own that lasts as long as the cache.
+        """Told once, before work begins: a folder of the harness's own that lasts as long as the response cache.
 
-        Other runs and processes that share the cache share it too. It need not be there yet.
+        For what is dear to come by again: gradings, logs. Other runs and processes that share the cache share it too.
+        It need not be there yet.
         """
+        return
+
+    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
+        """What the instances of `source` need of this machine, for `stepdown doctor`. Changes nothing, fetches nothing.
+
+        Raises BadInput or Technical.
+        """
+        return iter(())
 
 
 class Need(NamedTuple):
@@ -113,28 +140,6 @@ class Need(NamedTuple):
     """Whether nothing works without it."""
 
 
-@runtime_checkable
-class NeedsMachine(Protocol):
-    """A harness that needs more of a machine than Python packages: a daemon, images, disk. Only `doctor` asks."""
-
-    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
-        """What instances of `source` need here. Changes nothing and fetches no image. Raises BadInput, Technical."""
-
-
-@runtime_checkable
-class TellsHowSoon(Protocol):
-    """A harness that says how soon a trial is known to be lost. Only the estimate of a run's cost asks."""
-
-    early_verdicts: bool
-    """Whether `doomed` has a verdict at the very step that fails, or else only the end of the trajectory has one."""
-
-
-@runtime_checkable
-class Answers(Protocol):
-    """A harness that has pseudo-models of its own, named `workload/<name>` in a pool: `reference`, planted ones."""
-
-    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
-        """The pseudo-model's response to a prefix; None where it has none for this instance.
-
-        `sample` tells independent draws apart; a pseudo-model that always answers alike leaves it aside.
-        """
+def _public(contract: type) -> set[str]:
+    """The public names of a contract."""
+    return {name for name in (*vars(contract), *contract.__annotations__) if not name.startswith("_")}

@@ -5,24 +5,14 @@ A task of such a workload holds `messages`, the whole prefix; what the verdict t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from stepdown.builder.errors import Technical
-from stepdown.builder.records import Instance, Prefix, Response, Verdict
-from stepdown.harnesses.base import Checkpoint
-from stepdown.harnesses.responses import Finding, stopped
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.base import Checkpoint, Episode
 from stepdown.judges.case import Case, Piece, Turn
-
-
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """What an answer is worth."""
-
-    finding: Finding
-    seen: Mapping[str, Any] | None = None
-    """What the finding rests on, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +21,15 @@ class AnswerState:
 
     prefix: Prefix
     response: Response | None = None
-    graded: Graded | None = None
+    ruling: Ruling | None = None
     """None before there is a response, and where a judge is to say it."""
 
 
-GradeAnswer = Callable[[str], Graded]
+GradeAnswer = Callable[[str], Ruling]
 """Grades an answer's text, which is hostile data. Raises Technical where it cannot be said what it is worth."""
 
 
-class SingleAnswer:
+class SingleAnswer(Episode):
     """An episode that halts at its first response. Without a grader, what is an answer at all is left to a judge."""
 
     def __init__(self, instance: Instance, at: Checkpoint | None, grader: GradeAnswer | None = None) -> None:
@@ -57,27 +47,25 @@ class SingleAnswer:
             self._state = AnswerState(self._state.prefix.respond(response), response, self._graded(response))
         return False
 
-    def _graded(self, response: Response) -> Graded | None:
-        if without := _no_answer(response):
-            return Graded(without)
+    def _graded(self, response: Response) -> Ruling | None:
+        if response.malformed:
+            return Ruling(Verdict.FAIL, "a tool call that cannot be parsed")
+        if response.tool_calls:
+            return Ruling(Verdict.FAIL, "a tool call, though there are no tools")
         return self._grader(response.content) if self._grader else None
 
-    def doomed(self) -> Finding | None:
+    def doomed(self) -> Ruling | None:
         """The verdict as soon as it is known not to be pass."""
-        graded = self._state.graded
-        return graded.finding if graded is not None and graded.finding[0] is not Verdict.PASS else None
+        ruling = self._state.ruling
+        return ruling if ruling is not None and ruling.verdict is not Verdict.PASS else None
 
-    def verdict(self) -> Finding:
-        """The grader's finding. Raises Technical where it takes a judge to say it."""
+    def verdict(self) -> Ruling:
+        """The grader's ruling. Raises Technical where it takes a judge to say it."""
         if self._state.response is None:
-            return Verdict.INCOMPLETE, "no response was made"
-        if self._state.graded is None:
+            return Ruling(Verdict.INCOMPLETE, "no response was made")
+        if self._state.ruling is None:
             raise Technical("the answer needs a judge, and the run has none")
-        return self._state.graded.finding
-
-    def grading(self) -> Mapping[str, Any] | None:
-        """What the finding rests on."""
-        return self._state.graded.seen if self._state.graded else None
+        return self._state.ruling
 
     def checkpoint(self) -> AnswerState:
         """The state as it stands: all of it is immutable."""
@@ -93,7 +81,7 @@ class JudgedAnswer(SingleAnswer):
 
     def case(self) -> Case | None:
         """What is to be judged; None where there is no answer to judge."""
-        if self._state.response is None or self._state.graded is not None:
+        if self._state.response is None or self._state.ruling is not None:
             return None
         return Case.model_validate({**self._case, "answer": self._state.response.content})
 
@@ -109,13 +97,3 @@ def case_without_answer(
         "references": references,
         "note": note,
     }
-
-
-def _no_answer(response: Response) -> Finding | None:
-    if without := stopped(response):
-        return without
-    if response.tool_calls:
-        return Verdict.FAIL, "a tool call, though there are no tools"
-    if not response.content.strip():
-        return Verdict.FAIL, "an empty answer"
-    return None

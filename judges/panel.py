@@ -10,7 +10,7 @@ from stepdown.builder.cache.question import Question
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import Technical
-from stepdown.builder.records import Prefix, Response, Sample, Stop, Verdict
+from stepdown.builder.records import Prefix, Response, Ruling, Sample, Stop, Verdict
 from stepdown.judges.case import Case
 from stepdown.judges.decision import MOST_ITEMS, Grounds, Reason, decided, problems
 from stepdown.judges.guards import Item, items_of
@@ -95,6 +95,12 @@ def judge_case(case: Case, panel: JudgeConfig, asks: Asks, subject: str) -> Judg
     else:
         verdict = Verdict.TECHNICAL
     return JudgeFinding(verdict, _reason(verdict, opinions), items, tuple(opinions))
+
+
+def judge_ruling(case: Case, panel: JudgeConfig, asks: Asks, subject: str) -> Ruling:
+    """What `judge_case` comes to as a workload's own ruling would say it, the panel's finding as its grading."""
+    finding = judge_case(case, panel, asks, subject)
+    return Ruling(finding.verdict, finding.reason, finding.to_json())
 
 
 def ruled(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:

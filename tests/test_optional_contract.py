@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepdown.builder.records import Instance, Verdict
+from stepdown.builder.records import Instance, Ruling, Verdict
 from tests import workshop
 from tests.conftest import Shop
 from tests.provider import Provider
@@ -19,21 +19,17 @@ class InspectedBench(workshop.Bench):
 
     _shop: Inspected
 
-    def _inspected(self, look: str) -> tuple[Verdict, str]:
+    def _inspected(self, look: str) -> Ruling:
         self._shop.book(f"{self._job} {look}")
-        return super().verdict()
+        return replace(super().verdict(), grading={"pieces": self._made, "spoilt": self._spoilt, "\x00": "\ud800"})
 
-    def verdict(self) -> tuple[Verdict, str]:
+    def verdict(self) -> Ruling:
         return self._inspected("once")
 
-    def seed_verdict(self) -> tuple[Verdict, str]:
-        verdict, reason = self._inspected("twice")
-        if self._job in self._shop.wavering:
-            return Verdict.INCOMPLETE, "its grading wavers"
-        return verdict, reason
-
-    def grading(self) -> dict[str, Any]:
-        return {"pieces": self._made, "spoilt": self._spoilt, "\x00": "\ud800"}
+    def seed_verdict(self) -> Ruling:
+        ruling = self._inspected("twice")
+        wavers = self._job in self._shop.wavering
+        return replace(ruling, verdict=Verdict.INCOMPLETE, reason="its grading wavers") if wavers else ruling
 
 
 class Inspected(workshop.Workshop):

@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from stepdown.builder.errors import BadInput, Lost
-from stepdown.builder.records import Instance, Prefix, Response, Sample, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Sample, Verdict
+from stepdown.harnesses.base import Episode, Harness
 from tests.provider import Answer, Fault, Request
 
 CLOCK = re.compile(r"clock \d+")
 _ticks = itertools.count()
 
 
-class Bench:
+class Bench(Episode):
     """One apprentice at work."""
 
     def __init__(self, shop: Workshop, job: Instance, state: tuple[Prefix, int, bool] | None = None) -> None:
@@ -55,21 +56,20 @@ class Bench:
         self._prefix = self._prefix.extend([self._order(self._made)])
         return True
 
-    def doomed(self) -> tuple[Verdict, str] | None:
-        return (Verdict.FAIL, "a piece is spoilt") if self._shop.early and self._spoilt else None
+    def doomed(self) -> Ruling | None:
+        return Ruling(Verdict.FAIL, "a piece is spoilt") if self._shop.early and self._spoilt else None
 
-    def verdict(self) -> tuple[Verdict, str]:
-        return (Verdict.FAIL, "a piece is spoilt") if self._spoilt else (Verdict.PASS, "")
+    def verdict(self) -> Ruling:
+        return Ruling(Verdict.FAIL, "a piece is spoilt") if self._spoilt else Ruling(Verdict.PASS)
 
     def checkpoint(self) -> tuple[Prefix, int, bool] | None:
         return (self._prefix, self._made, self._spoilt) if self._shop.checkpoints else None
 
 
-class Workshop:
+class Workshop(Harness):
     """The harness. `source` is `{needs: [[skill, ...], ...]}`, an instance each."""
 
     name = "workshop"
-    multi_step = True
 
     def __init__(
         self,

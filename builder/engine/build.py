@@ -21,7 +21,6 @@ from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard, read_spent
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, JudgeVersion, RunVersions, WorkloadVersion
-from stepdown.harnesses.base import KeepsFiles
 from stepdown.judges.decision import RULES
 from stepdown.judges.prompts import prompts_digest
 
@@ -118,8 +117,7 @@ class Build:
         """
         cache = Cache(DiskStore(self._run.cache_folder), run=self._ledger.run.id)
         for workload in self._workloads:
-            if isinstance(workload.harness, KeepsFiles):
-                workload.harness.keep_in(self._run.cache_folder / "workloads" / workload.harness.name)
+            workload.harness.keep_in(self._run.cache_folder / "workloads" / workload.harness.name)
         models, operation = self.protocol.models, self._config.operation
         already = read_spent(self._run.path, self._ledger, models)
         budget = BudgetGuard(operation.budget, already, self._run.path, self._stop)

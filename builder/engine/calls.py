@@ -12,7 +12,7 @@ from stepdown.builder.config.pool import WORKLOAD, Model
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
 from stepdown.builder.run.budget import BudgetGuard
-from stepdown.harnesses.base import Answers, Harness
+from stepdown.harnesses.base import Harness
 
 
 class Completion(Protocol):
@@ -68,7 +68,6 @@ class Calls:
         """`locks` are shared by the threads that ask about one instance at once, where there are several."""
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
-        self._answers = harness if isinstance(harness, Answers) else None
         self._budget = budget or BudgetGuard()
         self._question_locks = locks
         self._receipt = Receipt()
@@ -123,11 +122,10 @@ class Calls:
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)
-        if self._answers is not None:
-            response = self._answers.answer(name, self._instance, question.prefix, question.sample)
-            if response is not None:
-                return response
-        raise NoAnswer(f"the workload has no {name} answer for this instance")
+        response = self._harness.answer(name, self._instance, question.prefix, question.sample)
+        if response is None:
+            raise NoAnswer(f"the workload has no {name} answer for this instance")
+        return response
 
     def note_failed(self, attempts: Sequence[str]) -> None:
         """Errors of a call that never came to a response."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -18,6 +17,7 @@ from stepdown.builder.records import (
     Outcome,
     Prefix,
     Response,
+    Ruling,
     Sample,
     Step,
     Stop,
@@ -25,26 +25,21 @@ from stepdown.builder.records import (
     Trial,
     Verdict,
 )
-from stepdown.harnesses.base import Checkpoint, Episode, Explains, Harness, Judged, VerifiesSeeds
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.judges.case import Case
-from stepdown.judges.panel import JudgeFinding
 
 _EXECUTIONS = 5
 """Of one trial, where its environment is lost each time. The waits between them give a daemon time to come back."""
 
-Grading = Mapping[str, Any] | None
-"""What a verdict rests on, where the workload says so."""
-
-
-Judge = Callable[[Case], JudgeFinding]
-"""Comes to a verdict on a case."""
+Judge = Callable[[Case], Ruling]
+"""Comes to a verdict on a case; technical where none could be come to."""
 
 
 class _Halted(Exception):
     """The trial is over: its outcome is certain."""
 
-    def __init__(self, verdict: Verdict, reason: str, grading: Grading = None) -> None:
-        self.verdict, self.reason, self.grading = verdict, reason, grading
+    def __init__(self, ruling: Ruling) -> None:
+        self.ruling = ruling
 
 
 class Replayer:
@@ -151,21 +146,21 @@ class Replayer:
                 steps.append(Step(served, response, model))
                 self._act(episode, response)
                 if len(steps) == trial.limit:
-                    raise _Halted(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls")
+                    raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))
                 live, served = self._next(episode, live, served)
                 model = assigned(len(steps) + 1)
         except _Halted as end:
-            return Outcome(end.verdict, tuple(steps), end.reason, end.grading)
+            return _outcome(end.ruling, steps)
 
     def _act(self, episode: Episode, response: Response) -> None:
         """Advance by one response. Raises _Halted as soon as the trial's outcome is certain."""
-        if without := _no_answer(response):
-            raise _Halted(*without)
+        if without := no_answer(response):
+            raise _Halted(without)
         going = episode.advance(response)
         if certain := episode.doomed():
-            raise _Halted(*certain, _grading(episode))
+            raise _Halted(certain)
         if not going:
-            raise _Halted(*self._verdict(episode))
+            raise _Halted(self._ruling(episode, episode.verdict))
 
     @staticmethod
     def _next(episode: Episode, live: Prefix, served: Prefix) -> tuple[Prefix, Prefix]:
@@ -181,7 +176,7 @@ class Replayer:
         try:
             return self._calls.ask(question, known=_from_current(question, current))
         except NoAnswer as error:
-            raise _Halted(Verdict.INCOMPLETE, str(error)) from None
+            raise _Halted(Ruling(Verdict.INCOMPLETE, str(error))) from None
 
     # Recorded steps
 
@@ -197,29 +192,24 @@ class Replayer:
             if recorded is not None:
                 prefix = self._as_recorded(prefix, recorded, number)
             steps.append(Step(prefix, response, model))
-            if without := _no_answer(response):
-                return Outcome(without[0], reason=without[1])
+            if without := no_answer(response):
+                return _outcome(without, ())
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
-        verdict, reason, grading = self._verdict(episode, of_a_seed=True)
-        return Outcome(verdict, tuple(steps), reason, grading)
+        return _outcome(self._ruling(episode, episode.seed_verdict), steps)
 
-    def _verdict(self, episode: Episode, of_a_seed: bool = False) -> tuple[Verdict, str, Grading]:
-        """The verdict on an episode that has ended: the judge's, where it has a case to be judged."""
-        case = episode.case() if isinstance(episode, Judged) else None
+    def _ruling(self, episode: Episode, own: Callable[[], Ruling]) -> Ruling:
+        """The ruling on an episode that has ended: the judge's where it has a case to be judged, else its own."""
+        case = episode.case()
         if case is None:
-            if of_a_seed and isinstance(episode, VerifiesSeeds):
-                verdict, reason = episode.seed_verdict()
-            else:
-                verdict, reason = episode.verdict()
-            return verdict, reason, _grading(episode)
+            return own()
         if self._judge is None:
             raise Technical("the workload has a case to be judged and the config has no judge")
-        finding = self._judge(case)
-        if finding.verdict is Verdict.TECHNICAL:
-            raise Technical(finding.reason)
-        return finding.verdict, finding.reason, finding.to_json()
+        ruling = self._judge(case)
+        if ruling.verdict is Verdict.TECHNICAL:
+            raise Technical(ruling.reason)
+        return ruling
 
     @contextmanager
     def _episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
@@ -252,19 +242,19 @@ class Replayer:
         return recorded
 
 
-def _grading(episode: Episode) -> Grading:
-    return episode.grading() if isinstance(episode, Explains) else None
+def _outcome(ruling: Ruling, steps: Sequence[Step]) -> Outcome:
+    return Outcome(ruling.verdict, tuple(steps), ruling.reason, ruling.grading)
 
 
-def _no_answer(response: Response) -> tuple[Verdict, str] | None:
-    """The verdict on a response with which no episode can go on, whatever the workload."""
+def no_answer(response: Response) -> Ruling | None:
+    """The ruling on a response with which no episode can go on, whatever the workload; None for an answer."""
     if response.stop is Stop.REFUSED:
-        return Verdict.REFUSED, "the model refused"
+        return Ruling(Verdict.REFUSED, "the model refused")
     if response.stop is Stop.OVERFLOW:
-        return Verdict.FAIL, "the prefix does not fit the model's context"
+        return Ruling(Verdict.FAIL, "the prefix does not fit the model's context")
     if not response.content.strip() and not response.tool_calls:
         # Also for later steps' sake: a provider that rejects empty messages would look like one that is down.
-        return Verdict.FAIL, "an empty answer"
+        return Ruling(Verdict.FAIL, "an empty answer")
     return None
 
 

@@ -12,7 +12,7 @@ from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
-from stepdown.harnesses.base import Harness, NeedsJudge
+from stepdown.harnesses.base import Harness
 
 BUILT_IN = {
     "bfcl": "stepdown.harnesses.bfcl:BFCL",
@@ -35,18 +35,31 @@ def load_harness(workload: WorkloadConfig, field: str) -> Harness:
         sys.path.append(here)  # a workload of one's own may lie in the folder one works in
     try:
         made = getattr(importlib.import_module(module), name)
-    except ImportError as error:
+    except (BadInput, ImportError) as error:
         raise BadInput(f"{workload.harness!r} can not be loaded: {error}", field=field) from None
     except AttributeError:
         raise BadInput(f"module {module!r} has no class {name!r}", field=field) from None
-    lacking = [part for part in ("instances", "open") if not callable(getattr(made, part, None))]
-    if not isinstance(made, type) or lacking:
-        raise BadInput(f"{workload.harness!r} is no workload: it is no class with `instances` and `open`", field=field)
+    if not isinstance(made, type) or not issubclass(made, Harness):
+        raise BadInput(f"{workload.harness!r} is no workload: it is no class made of `stepdown.Harness`", field=field)
+    if lacking := ", ".join(f"`{part}`" for part in sorted(made.__abstractmethods__)):
+        raise BadInput(f"{workload.harness!r} is no workload yet: it has no {lacking}", field=field)
     try:
-        harness: Harness = made(**workload.options)
+        harness = made(**workload.options)
     except TypeError as error:
         raise BadInput(f"options: {error}", field=field) from None
+    _check_made(harness, field)
     return harness
+
+
+def _check_made(harness: Harness, field: str) -> None:
+    """What only a harness that was made shows. Raises BadInput."""
+    for part in ("name", "version"):
+        if not isinstance(getattr(harness, part, None), str):
+            raise BadInput(f"{type(harness).__qualname__} has no `{part}`, a text", field=field)
+    try:
+        harness.refuse_misspelt(vars(harness))
+    except BadInput as error:
+        raise BadInput(str(error), field=field) from None
 
 
 def load_workload(protocol: ProtocolConfig, index: int, departed: Sequence[str] = ()) -> LoadedWorkload:
@@ -60,7 +73,7 @@ def load_workload(protocol: ProtocolConfig, index: int, departed: Sequence[str] 
         strong_models(workload.seeds, protocol.pool)
     except BadInput as error:
         raise BadInput(str(error), field=place) from None
-    if protocol.judge is None and isinstance(harness, NeedsJudge) and harness.needs_judge:
+    if protocol.judge is None and harness.needs_judge:
         problem = f"an LLM judges the answers of {harness.name!r}: name its models in `protocol.judge.models`"
         raise BadInput(problem, field=place)
     file = workload.seeds.file

@@ -26,7 +26,6 @@ from stepdown.builder.estimate.sizes import RunSeedSizes, SeedSize, measure_seed
 from stepdown.builder.records import Usage
 from stepdown.builder.run.budget import Spent
 from stepdown.builder.run.ledger import Ledger, Purpose
-from stepdown.harnesses.base import NeedsJudge, TellsHowSoon
 
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the step that it shows: the question, and a short answer."""
@@ -103,7 +102,7 @@ def _workload(
     """Add a workload's calls to the estimates."""
     workload = load_workload(protocol, index)
     harness = workload.harness
-    early = harness.early_verdicts if isinstance(harness, TellsHowSoon) else None
+    early = harness.early_verdicts
     rules = search_rules(protocol)
     fresh = protocol.rules
     plan = SearchCosts(rules.cascades, rules.passes, rules.of, early, fresh.confirm, fresh.control)
@@ -125,7 +124,7 @@ def _workload(
         )
         for bill, searched in zip(estimates.each(), trials, strict=True):
             bill.add_all(searched)
-        if isinstance(harness, NeedsJudge) and harness.needs_judge and protocol.judge is not None:
+        if harness.needs_judge and protocol.judge is not None:
             _add_judging(seed, trials, workload, protocol.judge, estimates)
         _add_collecting(seed, workload, protocol, estimates)
         _add_hints(seed, protocol, estimates)

@@ -21,11 +21,21 @@ from stepdown.builder.engine.seeds import REFERENCE, strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload, select_instances
 from stepdown.builder.errors import BadInput, StepdownError, Technical
 from stepdown.builder.estimate.arithmetic import Shape, StepSize
-from stepdown.builder.records import FIRST, Instance, Outcome, Prefix, Response, Sample, Step, Trajectory, Verdict
+from stepdown.builder.records import (
+    FIRST,
+    Instance,
+    Outcome,
+    Prefix,
+    Response,
+    Ruling,
+    Sample,
+    Step,
+    Trajectory,
+    Verdict,
+)
 from stepdown.builder.run.ledger import Ledger
-from stepdown.harnesses.base import Answers, Harness
+from stepdown.harnesses.base import Harness
 from stepdown.judges.case import Case
-from stepdown.judges.panel import JudgeFinding
 
 LONGEST = 1000
 """Steps after which a reference that does not come to an end is left alone."""
@@ -154,8 +164,6 @@ def _assumption(length: int) -> str:
 
 def _by_reference(instance: Instance, harness: Harness) -> Shape | None:
     """The trajectory of the workload's pseudo-model that knows accepted answers; None where there is none."""
-    if not isinstance(harness, Answers):
-        return None
     steps: list[Step] = []
     try:
         with harness.open(instance) as episode:
@@ -203,9 +211,9 @@ def _attempts(
         yield model, replayer.collect(model, 0)
 
 
-def _lenient(case: Case) -> JudgeFinding:
+def _lenient(case: Case) -> Ruling:
     """Judges cost something: a seed that one is to look at is taken to pass."""
-    return JudgeFinding(Verdict.PASS, "", (), ())
+    return Ruling(Verdict.PASS)
 
 
 class _Nobody:

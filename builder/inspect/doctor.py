@@ -20,7 +20,6 @@ from stepdown.builder.config.protocol import WorkloadConfig
 from stepdown.builder.engine.workloads import load_harness
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.models import local
-from stepdown.harnesses.base import NeedsMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,8 @@ def _docker() -> Iterator[Check]:
 def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:
     """What the workload's instances need of the machine."""
     try:
-        harness = load_harness(workload, field)
-        if isinstance(harness, NeedsMachine):
-            for need in harness.needs(workload.source):
-                yield Check(need.part, need.there, need.detail, need.needed)
+        for need in load_harness(workload, field).needs(workload.source):
+            yield Check(need.part, need.there, need.detail, need.needed)
     except StepdownError as error:
         yield Check(f"workload {workload.harness}", False, str(error))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stepdown.builder.records import Response, Verdict, clean_text
+from stepdown.builder.records import Response, Ruling, Verdict, clean_text
 from stepdown.harnesses.bfcl.data import RELEVANCE
 from stepdown.harnesses.bfcl.decoding import DecodedCall, decoded
 from stepdown.harnesses.bfcl.tools import language_of
 from stepdown.harnesses.bfcl.upstream import ast_checker, language
+
+MALFORMED = Ruling(Verdict.FAIL, "a tool call that cannot be parsed")
 
 REASON_LENGTH = 400
 """Characters of a checker's message that are kept as a reason; it quotes the model's values."""
@@ -21,16 +23,19 @@ _LITERAL_BRACKETS = 10
 _LITERAL_SPACES = 100
 
 
-def graded(task: Mapping[str, Any], response: Response) -> tuple[Verdict, str]:
+def graded(task: Mapping[str, Any], response: Response) -> Ruling:
     """Whether a response is right by upstream's rules, with the checker's error where it is not."""
+    if response.malformed:
+        # Where no call is apt, an attempt at one that was taken for none would pass.
+        return MALFORMED
     calls = decoded(response)
     if task["category"] in RELEVANCE:
         return _relevance(task["category"], bool(calls))
     if not calls:
-        return Verdict.FAIL, "the response has no readable call"
+        return Ruling(Verdict.FAIL, "the response has no readable call")
     spoken = language_of(task["category"])
     if spoken != "python" and not all(_bounded(call) for call in calls):
-        return Verdict.FAIL, f"a {spoken} value is beyond what an accepted one can be"
+        return Ruling(Verdict.FAIL, f"a {spoken} value is beyond what an accepted one can be")
     try:
         result = ast_checker()(
             task["entry"]["function"],
@@ -41,10 +46,11 @@ def graded(task: Mapping[str, Any], response: Response) -> tuple[Verdict, str]:
             "stepdown",
         )
     except Exception as error:  # the checker was not written for what a model may send
-        return Verdict.FAIL, shortened(f"the checker cannot read the response: {type(error).__name__}: {error}")
+        unread = f"the checker cannot read the response: {type(error).__name__}: {error}"
+        return Ruling(Verdict.FAIL, shortened(unread))
     if result["valid"]:
-        return Verdict.PASS, ""
-    return Verdict.FAIL, shortened(f"{result['error_type']}: {_first(result['error'])}")
+        return Ruling(Verdict.PASS)
+    return Ruling(Verdict.FAIL, shortened(f"{result['error_type']}: {_first(result['error'])}"))
 
 
 def shortened(text: str) -> str:
@@ -53,10 +59,10 @@ def shortened(text: str) -> str:
     return line if len(line) <= REASON_LENGTH else line[: REASON_LENGTH - 1] + "…"
 
 
-def _relevance(category: str, called: bool) -> tuple[Verdict, str]:
+def _relevance(category: str, called: bool) -> Ruling:
     if called == (category == "live_relevance"):
-        return Verdict.PASS, ""
-    return Verdict.FAIL, "a call where none is apt" if called else "no readable call where one is apt"
+        return Ruling(Verdict.PASS)
+    return Ruling(Verdict.FAIL, "a call where none is apt" if called else "no readable call where one is apt")
 
 
 def _bounded(call: DecodedCall) -> bool:

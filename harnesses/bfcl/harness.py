@@ -10,7 +10,7 @@ from pydantic import Field
 
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.bfcl import reference
 from stepdown.harnesses.bfcl.bounds import LIMITS
 from stepdown.harnesses.bfcl.data import BENCHMARK, MULTI_TURN, select
@@ -30,15 +30,13 @@ class Options(Strict):
     """A turn with more tool-calling responses than this is force-terminated; upstream's own limit is 20."""
 
 
-class BFCL:
+class BFCL(Harness):
     """The Berkeley Function-Calling Leaderboard, v4: its single-turn, relevance and multi-turn categories.
 
     Stateless but for a cache of what the accepted calls of recent multi-turn instances lead to.
     """
 
     name = BENCHMARK
-    multi_step = True
-    mask = None
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where the bfcl-eval package is missing."""

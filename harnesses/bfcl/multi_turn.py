@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stepdown.builder.records import Instance, Message, Prefix, Response, Tool, Verdict
+from stepdown.builder.records import Instance, Message, Prefix, Response, Ruling, Tool, Verdict
+from stepdown.harnesses.base import Episode
 from stepdown.harnesses.bfcl.bounds import LIMITS, Overgrown
 from stepdown.harnesses.bfcl.decoding import DecodedCall, as_text, decoded
 from stepdown.harnesses.bfcl.foreclosed import foreclosed
-from stepdown.harnesses.bfcl.grading import shortened
+from stepdown.harnesses.bfcl.grading import MALFORMED, shortened
 from stepdown.harnesses.bfcl.simulation import Simulation
 from stepdown.harnesses.bfcl.tools import api_tools
 from stepdown.harnesses.bfcl.truth import Truth
 from stepdown.harnesses.bfcl.upstream import prompts, response_check, state_check
-from stepdown.harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class MultiTurnCheckpoint:
     """Responses of this turn whose calls were executed."""
     results: tuple[str, ...] = ()
     """Of all calls so far."""
-    finding: Finding | None = None
+    ruling: Ruling | None = None
     """The first reason why the episode cannot pass; or the pass."""
     halted: bool = False
 
 
-class MultiTurn:
+class MultiTurn(Episode):
     """The episode of a multi-turn instance."""
 
     def __init__(self, instance: Instance, truth: Truth, max_steps: int, at: MultiTurnCheckpoint | None) -> None:
@@ -59,27 +59,27 @@ class MultiTurn:
         """Execute the response's calls, or end the turn where it makes none."""
         if self._at.halted:
             return False
-        if (finding := stopped(response)) is not None:
-            self._halt(finding)
+        if response.malformed:
+            self._halt(MALFORMED)
         elif calls := decoded(response):
             self._at = replace(self._at, prefix=self._at.prefix.respond(response))
             try:
                 self._observe([self._result(number, call) for number, call in enumerate(calls)])
             except Overgrown as error:
-                self._halt((Verdict.FAIL, str(error)))
+                self._halt(Ruling(Verdict.FAIL, str(error)))
         else:
             self._at = replace(self._at, prefix=self._at.prefix.respond(as_text(response)))
             self._end_turn()
         return not self._at.halted
 
-    def doomed(self) -> Finding | None:
-        """A finding other than pass that nothing can change any more."""
-        finding = self._at.finding
-        return finding if finding is not None and finding[0] is not Verdict.PASS else None
+    def doomed(self) -> Ruling | None:
+        """A ruling other than pass that nothing can change any more."""
+        ruling = self._at.ruling
+        return ruling if ruling is not None and ruling.verdict is not Verdict.PASS else None
 
-    def verdict(self) -> Finding:
+    def verdict(self) -> Ruling:
         """The official verdict; incomplete where turns are left."""
-        return self._at.finding or (Verdict.INCOMPLETE, f"the conversation is in turn {self._at.turn + 1}")
+        return self._at.ruling or Ruling(Verdict.INCOMPLETE, f"the conversation is in turn {self._at.turn + 1}")
 
     def checkpoint(self) -> MultiTurnCheckpoint | None:
         """The state as it stands; None where it nests too deep to be copied."""
@@ -106,23 +106,23 @@ class MultiTurn:
         )
         turn = self._truth.turns[at.turn]
         if turn.calls and (lost := foreclosed(at.simulation.apis, turn.apis)):
-            self._find(Verdict.FAIL, f"turn {at.turn + 1}: {lost}")
+            self._find(Ruling(Verdict.FAIL, f"turn {at.turn + 1}: {lost}"))
         if self._at.steps > self._max_steps:
             self._force_quit()
 
     def _force_quit(self) -> None:
         """Upstream ends the conversation. It then grades as usual if this was the last turn, and else fails it."""
-        ran_out = (Verdict.INCOMPLETE, f"ran out of steps in turn {self._at.turn + 1}")
+        ran_out = Ruling(Verdict.INCOMPLETE, f"ran out of steps in turn {self._at.turn + 1}")
         last = self._at.turn + 1 == len(self._truth.turns)
-        self._halt((Verdict.PASS, "") if last and self._wrong() is None else ran_out)
+        self._halt(Ruling(Verdict.PASS) if last and self._wrong() is None else ran_out)
 
     def _end_turn(self) -> None:
         """Check the turn, and ask the next question if there is one."""
         if wrong := self._wrong():
-            self._find(Verdict.FAIL, wrong)
+            self._find(Ruling(Verdict.FAIL, wrong))
         turn = self._at.turn + 1
         if turn == len(self._truth.turns):
-            self._halt((Verdict.PASS, ""))
+            self._halt(Ruling(Verdict.PASS))
             return
         prefix = self._at.prefix.extend(_question(self._entry, turn))
         if str(turn) in self._entry.get("missed_function", {}):
@@ -146,13 +146,13 @@ class MultiTurn:
             return None
         return shortened(f"turn {number + 1}: {result['error_type']}: {result['error_message']} {_details(result)}")
 
-    def _find(self, verdict: Verdict, reason: str) -> None:
-        """Record the first finding; later ones change nothing."""
-        if self._at.finding is None:
-            self._at = replace(self._at, finding=(verdict, reason))
+    def _find(self, ruling: Ruling) -> None:
+        """Record the first ruling; later ones change nothing."""
+        if self._at.ruling is None:
+            self._at = replace(self._at, ruling=ruling)
 
-    def _halt(self, finding: Finding) -> None:
-        self._find(*finding)
+    def _halt(self, ruling: Ruling) -> None:
+        self._find(ruling)
         self._at = replace(self._at, halted=True)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.base import Episode
 from stepdown.harnesses.bfcl.grading import graded
 from stepdown.harnesses.bfcl.tools import language_of, tools_of
-from stepdown.harnesses.responses import Finding, stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +15,10 @@ class SingleTurnCheckpoint:
     """All of a single-turn episode's state."""
 
     prefix: Prefix
-    finding: Finding | None
+    ruling: Ruling | None
 
 
-class SingleTurn:
+class SingleTurn(Episode):
     """The episode of a single-turn instance. It halts at its first response."""
 
     def __init__(self, instance: Instance, at: SingleTurnCheckpoint | None) -> None:
@@ -27,7 +27,7 @@ class SingleTurn:
             entry = instance.task["entry"]
             tools = tools_of(entry["function"], language_of(instance.task["category"]))
             at = SingleTurnCheckpoint(Prefix.start(entry["question"][0], tools), None)
-        self._prefix, self._finding = at.prefix, at.finding
+        self._prefix, self._ruling = at.prefix, at.ruling
 
     def prefix(self) -> Prefix:
         """The question, and the response once it has been made."""
@@ -35,19 +35,19 @@ class SingleTurn:
 
     def advance(self, response: Response) -> bool:
         """Grade the response; no further one is asked for."""
-        if self._finding is None:
-            self._finding = stopped(response) or graded(self._task, response)
+        if self._ruling is None:
+            self._ruling = graded(self._task, response)
             self._prefix = self._prefix.respond(response)
         return False
 
-    def doomed(self) -> Finding | None:
+    def doomed(self) -> Ruling | None:
         """The verdict as soon as it is known not to be pass."""
-        return self._finding if self._finding is not None and self._finding[0] is not Verdict.PASS else None
+        return self._ruling if self._ruling is not None and self._ruling.verdict is not Verdict.PASS else None
 
-    def verdict(self) -> Finding:
+    def verdict(self) -> Ruling:
         """The AST checker's verdict on the response."""
-        return self._finding or (Verdict.INCOMPLETE, "no response was made")
+        return self._ruling or Ruling(Verdict.INCOMPLETE, "no response was made")
 
     def checkpoint(self) -> SingleTurnCheckpoint:
         """The state as it stands: all of it is immutable."""
-        return SingleTurnCheckpoint(self._prefix, self._finding)
+        return SingleTurnCheckpoint(self._prefix, self._ruling)

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepdown.builder.config.validation import Strict, read_text, validated
 from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
@@ -28,12 +28,11 @@ class Options(Strict):
     """The harness has none."""
 
 
-class MTRAG:
+class MTRAG(Harness):
     """Multi-turn conversations over passages. A judge says whether the answer resolves the last turn."""
 
     name = BENCHMARK
     multi_step = False
-    mask = None
     early_verdicts = True
     needs_judge = True
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from stepdown.builder.records import Message, Prefix, Response, Verdict
+from stepdown.builder.records import Message, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.base import Episode
 from stepdown.harnesses.planted.models import Made, read
 from stepdown.harnesses.planted.source import STRONG
 
@@ -43,7 +44,7 @@ class Laws:
     checkpoints: bool
 
 
-class PlantedEpisode:
+class PlantedEpisode(Episode):
     """A model passes a step iff its tier is at least the planted one, and the episode passes iff every step did."""
 
     def __init__(self, instance: str, tiers: Sequence[int], laws: Laws, at: PlantedState | None = None) -> None:
@@ -87,11 +88,11 @@ class PlantedEpisode:
             return f"step {done.start}: a downgrade too many"
         return ""
 
-    def doomed(self) -> tuple[Verdict, str] | None:
-        return (Verdict.FAIL, self._state.lost) if self._laws.early_verdicts and self._state.lost else None
+    def doomed(self) -> Ruling | None:
+        return Ruling(Verdict.FAIL, self._state.lost) if self._laws.early_verdicts and self._state.lost else None
 
-    def verdict(self) -> tuple[Verdict, str]:
-        return (Verdict.FAIL if self._state.lost else Verdict.PASS), self._state.lost
+    def verdict(self) -> Ruling:
+        return Ruling(Verdict.FAIL if self._state.lost else Verdict.PASS, self._state.lost)
 
     def checkpoint(self) -> PlantedState | None:
         return self._state if self._laws.checkpoints else None

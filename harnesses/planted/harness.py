@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.planted import models, source
 from stepdown.harnesses.planted.episode import Laws, PlantedEpisode, PlantedState, mask
 
@@ -49,14 +49,13 @@ class Options(Strict):
         return value
 
 
-class Planted:
+class Planted(Harness):
     """Instances whose every step has a known cheapest tier, and models that pass or fail accordingly.
 
     The pseudo-models are `<tier>-<k>` with the index of a tier of four, `0-0` to `3-1` for the paper's 3/3/3/2 pool.
     """
 
     name = source.BENCHMARK
-    multi_step = True
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option."""

@@ -12,10 +12,10 @@ from stepdown.builder.common.extras import require
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.validation import Strict
 from stepdown.builder.errors import BadInput, Technical
-from stepdown.builder.records import Verdict
+from stepdown.builder.records import Ruling, Verdict
 from stepdown.harnesses.qa.numbers import number, numbers
 from stepdown.harnesses.qa.texts import Ignorable, normalised, occurs
-from stepdown.harnesses.single_answer import GradeAnswer, Graded
+from stepdown.harnesses.single_answer import GradeAnswer
 from stepdown.judges.case import Text
 
 SECONDS = 2.0
@@ -95,8 +95,8 @@ def grader(rules: Exact | Contains | Regex | Numeric, answers: Sequence[Answer],
     return _exact(rules, wanted) if isinstance(rules, Exact) else _contains(rules, wanted)
 
 
-def _found(ok: bool, otherwise: str, seen: dict[str, Any]) -> Graded:
-    return Graded((Verdict.PASS, "") if ok else (Verdict.FAIL, otherwise), seen)
+def _found(ok: bool, otherwise: str, seen: dict[str, Any]) -> Ruling:
+    return Ruling(Verdict.PASS, grading=seen) if ok else Ruling(Verdict.FAIL, otherwise, seen)
 
 
 def _text(answer: Answer) -> str:
@@ -106,7 +106,7 @@ def _text(answer: Answer) -> str:
 
 
 def _exact(rules: Exact, wanted: Sequence[str]) -> GradeAnswer:
-    def grade(text: str) -> Graded:
+    def grade(text: str) -> Ruling:
         ok = normalised(text, rules.ignore) in wanted
         return _found(ok, "not an accepted answer", {"by": "exact"})
 
@@ -114,7 +114,7 @@ def _exact(rules: Exact, wanted: Sequence[str]) -> GradeAnswer:
 
 
 def _contains(rules: Contains, wanted: Sequence[str]) -> GradeAnswer:
-    def grade(text: str) -> Graded:
+    def grade(text: str) -> Ruling:
         said = normalised(text, rules.ignore)
         there = [occurs(one, said) for one in wanted]
         ok = all(there) if rules.need == "all" else any(there)
@@ -127,7 +127,7 @@ def _contains(rules: Contains, wanted: Sequence[str]) -> GradeAnswer:
 def _regex(rules: Regex, patterns: Sequence[str], row: str) -> GradeAnswer:
     compiled = [_compiled(pattern, ignore_case="case" in rules.ignore) for pattern in patterns]
 
-    def grade(text: str) -> Graded:
+    def grade(text: str) -> Ruling:
         try:
             found = next((n for n, search in enumerate(compiled) if search(text)), None)
         except TimeoutError:
@@ -164,7 +164,7 @@ def _accepted_number(answer: Answer) -> Fraction:
 def _numeric(rules: Numeric, accepted: Sequence[Fraction]) -> GradeAnswer:
     absolute, relative = Fraction(repr(rules.absolute)), Fraction(repr(rules.relative))
 
-    def grade(text: str) -> Graded:
+    def grade(text: str) -> Ruling:
         found = numbers(text)
         seen = {"by": "numeric", "numbers": [printable(written, 40) for written, _ in found[:_SHOWN]]}
         if not found:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepdown.builder.config.validation import Strict, read_text, validated
 from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.qa.grading import LONGEST_PATTERN, SECONDS, GradingRule, JudgeRule, grader, grading_of
 from stepdown.harnesses.qa.tasks import TaskLine, read
 from stepdown.harnesses.selection import taken
@@ -32,12 +32,11 @@ class Options(Strict):
     """The system message before a `question`; "" for none. By default it asks for the answer alone."""
 
 
-class QA:
+class QA(Harness):
     """Questions of one's own, answered once and graded by rule or by the judge."""
 
     name = BENCHMARK
     multi_step = False
-    mask = None
     early_verdicts = True
 
     def __init__(self, **options: Any) -> None:

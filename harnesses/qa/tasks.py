@@ -106,8 +106,8 @@ def _try(row: TaskLine, grading: GradingRule) -> None:
     if reference is None:
         return
     try:
-        verdict, reason = grade(reference).finding
+        ruling = grade(reference)
     except Technical as error:
         raise BadInput(error.reason, field="answers") from None
-    if verdict is not Verdict.PASS:
-        raise BadInput(f"what should be a right answer does not pass: {reason}", field="reference")
+    if ruling.verdict is not Verdict.PASS:
+        raise BadInput(f"what should be a right answer does not pass: {ruling.reason}", field="reference")

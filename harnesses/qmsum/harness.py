@@ -12,7 +12,7 @@ from pydantic import Field
 from stepdown.builder.common import tokens
 from stepdown.builder.config.validation import Strict, read_text, validated
 from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.qmsum.meetings import Meeting, Query, Span, read
 from stepdown.harnesses.selection import Take, taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
@@ -49,12 +49,11 @@ class Options(Strict):
     shows the model where to look."""
 
 
-class QMSum:
+class QMSum(Harness):
     """Queries over meetings. A judge says whether the answer resolves the query."""
 
     name = BENCHMARK
     multi_step = False
-    mask = None
     early_verdicts = True
     needs_judge = True
 

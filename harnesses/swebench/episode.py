@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from stepdown.builder.actions.forms import kept_as_text
 from stepdown.builder.errors import Technical
-from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.base import Episode
 from stepdown.harnesses.swebench.agent import AgentState, StepwiseAgent
 from stepdown.harnesses.swebench.grading import PatchGrading
 from stepdown.harnesses.swebench.sandbox import Sandbox
@@ -35,7 +36,7 @@ class EpisodeCheckpoint:
     snapshot: Snapshot
 
 
-class SWEBenchEpisode:
+class SWEBenchEpisode(Episode):
     """A live episode. Its sandbox is its own, and closed as soon as the agent has halted."""
 
     def __init__(
@@ -51,7 +52,6 @@ class SWEBenchEpisode:
         """`snapshot` is what the sandbox was started from: it must outlive it."""
         self._instance, self._sandbox, self._agent, self._shared = instance, sandbox, agent, shared
         self._prefix, self._responses, self._snapshot = prefix, responses, snapshot
-        self._grading: PatchGrading | None = None
 
     def prefix(self) -> Prefix:
         """The agent's messages so far."""
@@ -71,23 +71,19 @@ class SWEBenchEpisode:
             self._sandbox.close()
         return not self._agent.halted
 
-    def doomed(self) -> tuple[Verdict, str] | None:
+    def doomed(self) -> Ruling | None:
         """A fail where the agent broke its container: no command will run in it any more."""
         broken = self._agent.environment.broken
-        return (Verdict.FAIL, f"the model broke its environment: {broken}") if broken is not None else None
+        return Ruling(Verdict.FAIL, f"the model broke its environment: {broken}") if broken is not None else None
 
-    def verdict(self) -> tuple[Verdict, str]:
+    def verdict(self) -> Ruling:
         """The official grading of the patch that was submitted."""
         return self._judged(lambda patch: self._shared.judge.grade(self._instance, patch))
 
-    def seed_verdict(self) -> tuple[Verdict, str]:
+    def seed_verdict(self) -> Ruling:
         """The same for a seed's patch, graded afresh as often as the options say."""
         times = self._shared.verify_grading
         return self._judged(lambda patch: self._shared.judge.verify(self._instance, patch, times))
-
-    def grading(self) -> Mapping[str, Any] | None:
-        """What the grader reported; None where nothing was graded."""
-        return self._grading.evidence() if self._grading else None
 
     def checkpoint(self) -> EpisodeCheckpoint | None:
         """The state as it stands, its files as a snapshot.
@@ -120,16 +116,16 @@ class SWEBenchEpisode:
         except Technical:
             return None
 
-    def _judged(self, judge: Callable[[bytes], PatchGrading]) -> tuple[Verdict, str]:
+    def _judged(self, judge: Callable[[bytes], PatchGrading]) -> Ruling:
         submission = self._agent.environment.submission
         if submission is None:
-            return Verdict.INCOMPLETE, _UNSUBMITTED.get(self._agent.halted, "nothing was submitted")
+            return Ruling(Verdict.INCOMPLETE, _UNSUBMITTED.get(self._agent.halted, "nothing was submitted"))
         try:
-            self._grading = judge(submission)
+            graded = judge(submission)
         except Technical:
             self._shared.check_daemon()
             raise
-        return self._grading.verdict, self._grading.reason
+        return Ruling(graded.verdict, graded.reason, graded.evidence())
 
 
 _UNSUBMITTED = {

@@ -15,7 +15,7 @@ from pydantic import Field
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import Lost, Technical
 from stepdown.builder.records import Instance, Prefix, Response, digest
-from stepdown.harnesses.base import Checkpoint, Need
+from stepdown.harnesses.base import Checkpoint, Harness, Need
 from stepdown.harnesses.swebench import grading, images, mini, volatile
 from stepdown.harnesses.swebench.engine import Engine, reaching
 from stepdown.harnesses.swebench.instances import BENCHMARK, Task, select
@@ -55,11 +55,10 @@ class Options(Strict):
     """What all snapshots at once may take of Docker's disk."""
 
 
-class SWEBench:
+class SWEBench(Harness):
     """Repositories with a bug to mend, worked at by mini-swe-agent and graded by the official grader."""
 
     name = BENCHMARK
-    multi_step = True
     mask = staticmethod(volatile.mask)
     early_verdicts = False
     sandbox_class: type[Sandbox] = Sandbox

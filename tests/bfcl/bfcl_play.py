@@ -25,10 +25,11 @@ def call(name: str, /, **arguments: Any) -> Response:
 
 
 def played(harness: BFCL, instance: Instance, player: Player) -> tuple[Verdict, str]:
-    """The verdict of a whole episode in which `player` makes every response."""
+    """The verdict, with its reason, of a whole episode in which `player` makes every response."""
     with harness.open(instance) as episode:
         finish(episode, player)
-        return episode.verdict()
+        ruling = episode.verdict()
+        return ruling.verdict, ruling.reason
 
 
 def finish(episode: Episode, player: Player, limit: int = 400) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stepdown.builder.records import Instance, Response, ToolCall, Verdict
+from stepdown.builder.records import Instance, Response, Ruling, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from tests.bfcl.bfcl_play import call, observations, one, played, scripted
 
@@ -197,7 +197,7 @@ def test_a_directory_inside_itself_ends_the_episode(bfcl: BFCL) -> None:
             episode.advance(call("mkdir", dir_name="a"))
             going = episode.advance(call(trap, source="a", destination="a"))
             episode.advance(call("du"))
-            assert (episode.verdict()[0] is Verdict.FAIL) is (trap == "cp") is not going
+            assert (episode.verdict().verdict is Verdict.FAIL) is (trap == "cp") is not going
 
 
 def test_directories_that_share_their_contents_cannot_multiply_without_end(bfcl: BFCL) -> None:
@@ -216,14 +216,14 @@ def test_directories_that_share_their_contents_cannot_multiply_without_end(bfcl:
             ]
             going = episode.advance(Response(tool_calls=tuple(steps)))
         assert time.perf_counter() - start < 2 * SOON
-        assert episode.verdict() == (Verdict.FAIL, "the simulated file system is too large")
+        assert episode.verdict() == Ruling(Verdict.FAIL, "the simulated file system is too large")
 
 
 def test_directories_cannot_nest_without_end(bfcl: BFCL) -> None:
     with bfcl.open(using(bfcl, *FILES)) as episode:
         descend = [ToolCall("mkdir", '{"dir_name": "d"}'), ToolCall("cd", '{"folder": "d"}')] * 60
         assert not episode.advance(Response(tool_calls=tuple(descend)))
-        assert episode.verdict() == (Verdict.FAIL, "the simulated directories nest too deep")
+        assert episode.verdict() == Ruling(Verdict.FAIL, "the simulated directories nest too deep")
         assert episode.checkpoint() is not None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.harnesses.bfcl.data import MULTI_TURN
 from stepdown.harnesses.bfcl.reference import CLOSING
@@ -27,7 +27,7 @@ def test_the_reference_passes_every_entry_and_is_never_doomed(bfcl: BFCL, catego
             while episode.advance(player(step, episode.prefix())):
                 step += 1
                 assert episode.doomed() is None, instance.id
-            assert episode.verdict() == (Verdict.PASS, ""), instance.id
+            assert episode.verdict() == Ruling(Verdict.PASS), instance.id
 
 
 def test_every_call_gets_one_observation_with_its_id(bfcl: BFCL) -> None:
@@ -59,15 +59,15 @@ def test_a_wrong_state_dooms_the_episode_when_its_turn_ends(bfcl: BFCL) -> None:
         episode.advance(Response(CLOSING))
         doomed = episode.doomed()
     assert doomed is not None
-    assert doomed[0] is Verdict.FAIL
-    assert "turn 1: multi_turn:instance_state_mismatch" in doomed[1]
-    assert "Different: root" in doomed[1]
+    assert doomed.verdict is Verdict.FAIL
+    assert "turn 1: multi_turn:instance_state_mismatch" in doomed.reason
+    assert "Different: root" in doomed.reason
 
 
 def test_a_turn_without_a_needed_call_dooms_the_episode(bfcl: BFCL) -> None:
     with bfcl.open(one(bfcl, BASE)) as episode:
         assert not episode.advance(Response("I would rather not."))
-        assert episode.verdict() == (Verdict.FAIL, "turn 1: no call was made where one is needed")
+        assert episode.verdict() == Ruling(Verdict.FAIL, "turn 1: no call was made where one is needed")
 
 
 def test_a_missing_result_is_named(bfcl: BFCL) -> None:
@@ -79,8 +79,8 @@ def test_a_missing_result_is_named(bfcl: BFCL) -> None:
         episode.advance(Response(CLOSING))
         doomed = episode.doomed()
     assert doomed is not None
-    assert "turn 1: multi_turn:execution_response_mismatch" in doomed[1]
-    assert looked_up[0][:20] in doomed[1]
+    assert "turn 1: multi_turn:execution_response_mismatch" in doomed.reason
+    assert looked_up[0][:20] in doomed.reason
 
 
 def test_what_can_only_grow_dooms_before_the_turn_ends(bfcl: BFCL) -> None:
@@ -93,7 +93,7 @@ def test_what_can_only_grow_dooms_before_the_turn_ends(bfcl: BFCL) -> None:
         episode.advance(call("post_tweet", content="one more"))
         doomed = episode.doomed()
         assert doomed is not None
-        assert doomed[1].startswith("turn 1: TwitterAPI.")
+        assert doomed.reason.startswith("turn 1: TwitterAPI.")
         finish(episode, player)
         assert episode.verdict() == doomed
 
@@ -122,7 +122,7 @@ def test_a_turn_with_too_many_steps_is_force_terminated() -> None:
     instance = one(bfcl, "multi_turn_base_0")
     with bfcl.open(instance) as episode:
         assert finish(episode, lambda step, prefix: call("ls")) == 4
-        assert episode.verdict() == (Verdict.INCOMPLETE, "ran out of steps in turn 1")
+        assert episode.verdict() == Ruling(Verdict.INCOMPLETE, "ran out of steps in turn 1")
         assert episode.doomed() == episode.verdict()
 
 
@@ -142,7 +142,7 @@ def test_force_termination_in_the_last_turn_is_graded_as_upstream_grades_it() ->
 
 def test_the_conversation_is_incomplete_until_its_last_turn_ends(bfcl: BFCL) -> None:
     with bfcl.open(one(bfcl, "multi_turn_base_0")) as episode:
-        assert episode.verdict() == (Verdict.INCOMPLETE, "the conversation is in turn 1")
+        assert episode.verdict() == Ruling(Verdict.INCOMPLETE, "the conversation is in turn 1")
 
 
 def test_two_episodes_of_an_entry_share_no_state(bfcl: BFCL) -> None:
@@ -195,7 +195,7 @@ def test_threads_do_not_disturb_each_other(bfcl: BFCL) -> None:
     def play(name: str) -> tuple[str, Verdict, str]:
         with bfcl.open(instances[name]) as episode:
             finish(episode, reference(bfcl, instances[name]))
-            return name, episode.verdict()[0], episode.prefix().exact
+            return name, episode.verdict().verdict, episode.prefix().exact
 
     with ThreadPoolExecutor(8) as pool:
         results = set(pool.map(play, names))
@@ -239,7 +239,7 @@ import random, sys
 sys.path.insert(0, sys.argv[1])
 from tests.bfcl.bfcl_play import call, finish, one, reference
 from stepdown.harnesses.bfcl import BFCL
-from stepdown.builder.records import digest
+from stepdown.builder.records import digest, Ruling
 bfcl, seen = BFCL(), []
 for instance in list(bfcl.instances({"categories": {"multi_turn_base": "all", "multi_turn_long_context": "all"}}))[::9]:
     with bfcl.open(instance) as episode:
@@ -248,7 +248,8 @@ for instance in list(bfcl.instances({"categories": {"multi_turn_base": "all", "m
         card = {"access_token": "abc123xyz", "card_id": "crd6789", "travel_date": "2026-01-01"}
         episode.advance(call("book_flight", **card, travel_from="SFO", travel_to="LAX", travel_class="x"))
         finish(episode, reference(bfcl, instance))
-        seen.append([episode.prefix().exact, *episode.verdict()])
+        ruling = episode.verdict()
+        seen.append([episode.prefix().exact, ruling.verdict, ruling.reason])
 print(digest(seen))
 """
 

@@ -135,7 +135,7 @@ def test_whatever_is_doomed_never_passes(plan: tuple[str, list[Any]]) -> None:
                 assert episode.doomed() == doomed
             doomed = episode.doomed()
         verdict = episode.verdict()
-    assert (doomed is None) is (verdict[0] is Verdict.PASS)
+    assert (doomed is None) is (verdict.verdict is Verdict.PASS)
     assert doomed is None or doomed == verdict
 
 
@@ -153,11 +153,11 @@ def test_early_doom_is_what_the_official_checks_find_at_the_end(plan: tuple[str,
                 if not going:
                     break
                 going = episode.advance(respond(name, move, episode.prefix()))
-                if not early and (found := episode.doomed()) and "no further call can undo" in found[1]:
+                if not early and (found := episode.doomed()) and "no further call can undo" in found.reason:
                     forget(episode)
             if going:
                 return
-            verdicts.append(episode.verdict()[0])
+            verdicts.append(episode.verdict().verdict)
     assert (verdicts[0] is Verdict.PASS) is (verdicts[1] is Verdict.PASS)
 
 

@@ -70,7 +70,7 @@ def ours(harness: BFCL, instance: Instance, turns: Turns) -> tuple[bool, list[st
             for call in turn:
                 episode.advance(Response(tool_calls=(ToolCall(call.name, json.dumps(call.arguments)),)))
             episode.advance(Response("Done."))
-        return episode.verdict()[0] is Verdict.PASS, observations(episode.prefix())
+        return episode.verdict().verdict is Verdict.PASS, observations(episode.prefix())
 
 
 def theirs(instance: Instance, turns: Turns) -> tuple[bool, list[str]]:

@@ -44,10 +44,11 @@ def named(harness: Harness, source: Mapping[str, Any], name: str) -> Instance:
 
 
 def verdict(harness: Harness, instance: Instance, response: Response | str) -> tuple[Verdict, str]:
-    """The verdict on an episode in which this is the answer."""
+    """The verdict, with its reason, on an episode in which this is the answer."""
     with harness.open(instance) as episode:
         assert not episode.advance(Response(response) if isinstance(response, str) else response)
-        return episode.verdict()
+        ruling = episode.verdict()
+        return ruling.verdict, ruling.reason
 
 
 def changed(record: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:

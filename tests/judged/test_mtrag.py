@@ -10,7 +10,7 @@ import pytest
 
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import FIRST, Instance, Response
-from stepdown.harnesses.base import Answers, Harness, Judged
+from stepdown.harnesses.base import Harness
 from stepdown.harnesses.mtrag import MTRAG
 from tests.judged.judged_files import OWN, changed, named, own, upstream, written
 
@@ -81,7 +81,6 @@ def test_a_model_sees_the_passages_and_then_the_conversation(mtrag: MTRAG) -> No
 
 def test_a_judge_sees_the_same_and_the_target_as_a_reference(mtrag: MTRAG) -> None:
     with mtrag.open(named(mtrag, {"file": FILE}, "c1<::>2")) as episode:
-        assert isinstance(episode, Judged)
         assert episode.case() is None, "nothing has been answered"
         episode.advance(Response("28 euros."))
         case = episode.case()
@@ -106,7 +105,6 @@ def test_the_reference_gives_the_target(mtrag: MTRAG) -> None:
         with mtrag.open(instance) as episode:
             return mtrag.answer("reference", instance, episode.prefix(), FIRST)
 
-    assert isinstance(mtrag, Answers)
     assert answered(named(mtrag, {"file": FILE}, "c3<::>1")) == Response("On Sundays.")
     without = Instance("mtrag", "x", {"reference": None, "messages": [{"role": "user", "content": "?"}], "case": {}})
     assert answered(without) is None

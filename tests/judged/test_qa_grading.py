@@ -11,24 +11,23 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stepdown.builder.errors import BadInput, Technical
-from stepdown.builder.records import Verdict
+from stepdown.builder.records import Ruling, Verdict
 from stepdown.harnesses.qa.grading import Answer, Numeric, grader, grading_of
 from stepdown.harnesses.qa.numbers import number, numbers
 from stepdown.harnesses.qa.texts import normalised, occurs
-from stepdown.harnesses.single_answer import Graded
 
 EVERY = ["case", "space", "punctuation"]
 HOSTILE = st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.text(alphabet="0123456789.,'-+eE%_x^*/: km")
 
 
-def graded(rules: dict[str, Any], answers: Sequence[Answer], text: str) -> Graded:
+def graded(rules: dict[str, Any], answers: Sequence[Answer], text: str) -> Ruling:
     grading = grading_of(rules)
     assert grading.by != "judge"
     return grader(grading, answers, "row-1")(text)
 
 
 def passes(rules: dict[str, Any], answers: Sequence[Answer], text: str) -> bool:
-    return graded(rules, answers, text).finding[0] is Verdict.PASS
+    return graded(rules, answers, text).verdict is Verdict.PASS
 
 
 # Exact
@@ -195,7 +194,7 @@ def test_what_cannot_be_read_equals_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", ["B12", "COVID-19", "nan", "inf", "Infinity", "-", "", "x2"])
 def test_no_number_is_found_in_words(text: str) -> None:
     assert numbers(text) == []
-    assert graded({"by": "numeric"}, [1], text).finding == (Verdict.FAIL, "no number in the answer")
+    assert graded({"by": "numeric"}, [1], text).reason == "no number in the answer"
 
 
 def test_a_dash_between_numbers_is_no_sign() -> None:
@@ -275,7 +274,7 @@ def test_a_pattern_is_searched_for() -> None:
     assert passes({"by": "regex"}, [r"\b[A-D]\b", r"^none$"], "The answer is B.")
     assert not passes({"by": "regex"}, [r"^[A-D]$"], "The answer is B.")
     assert passes({"by": "regex", "ignore": ["case"]}, [r"^yes\b"], "YES, it is")
-    assert graded({"by": "regex"}, ["a", "b"], "b").seen == {"by": "regex", "pattern": 1}
+    assert graded({"by": "regex"}, ["a", "b"], "b").grading == {"by": "regex", "pattern": 1}
 
 
 def test_a_pattern_that_takes_for_ever_says_nothing_of_the_answer() -> None:
@@ -303,8 +302,8 @@ def test_any_answer_passes_or_fails(text: str) -> None:
         ({"by": "numeric", "number": "last", "relative": 0.1}, [1e300]),
     ):
         found = graded(rules, answers, text)
-        assert found.finding[0] in (Verdict.PASS, Verdict.FAIL)
-        assert (found.finding[1] == "") == (found.finding[0] is Verdict.PASS)
+        assert found.verdict in (Verdict.PASS, Verdict.FAIL)
+        assert (found.reason == "") == (found.verdict is Verdict.PASS)
 
 
 @pytest.mark.parametrize("text", ["9" * 1_000_000, "1," * 300_000, "-" * 500_000, "1e" * 300_000, "yes" * 300_000])

@@ -12,7 +12,7 @@ import pytest
 from stepdown.builder.common import tokens
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import FIRST, Instance, Response
-from stepdown.harnesses.base import Harness, Judged
+from stepdown.harnesses.base import Harness
 from stepdown.harnesses.qmsum import QMSum
 from stepdown.judges.case import Case
 from tests.judged.judged_files import OWN, changed, named, own, upstream, written
@@ -30,7 +30,6 @@ def shown(harness: Harness, name: str) -> tuple[str, Case]:
     with harness.open(named(harness, {"file": FILE}, name)) as episode:
         messages = episode.prefix().messages
         episode.advance(Response("An answer."))
-        assert isinstance(episode, Judged)
         case = episode.case()
     assert case is not None
     return messages[-1]["content"], case

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from stepdown.builder.config.validation import validated
-from stepdown.builder.records import Instance, Prefix, Response, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.base import Episode, Harness
 from stepdown.judges.case import Case
 from tests.judges.playing import LIBRARY
 from tests.provider import Answer, Request
@@ -16,7 +17,7 @@ from tests.provider import Answer, Request
 SCENES = {scene["id"]: scene for scene in map(json.loads, LIBRARY.read_text(encoding="utf-8").splitlines())}
 
 
-class Asked:
+class Asked(Episode):
     """One question."""
 
     def __init__(self, scene: Mapping[str, Any]) -> None:
@@ -31,11 +32,8 @@ class Asked:
         self._prefix, self._answer = self._prefix.respond(response), response.content
         return False
 
-    def doomed(self) -> None:
-        return None
-
-    def verdict(self) -> tuple[Verdict, str]:
-        return Verdict.FAIL, "no word of an answer"
+    def verdict(self) -> Ruling:
+        return Ruling(Verdict.FAIL, "no word of an answer")
 
     def case(self) -> Case | None:
         if self._answer == "...":
@@ -43,14 +41,11 @@ class Asked:
         shared = {key: self._scene[key] for key in ("kind", "turns", "evidence", "references")}
         return validated(Case, {**shared, "answer": self._answer})
 
-    def checkpoint(self) -> None:
-        return None
 
-
-class InfoDesk:
+class InfoDesk(Harness):
     """The harness. `source` is `{scenes: [id, ...]}`."""
 
-    name, version, multi_step, mask, needs_judge = "infodesk", "1", False, None, True
+    name, version, multi_step, needs_judge = "infodesk", "1", False, True
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         for name in source["scenes"]:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepdown.builder.errors import BadInput
-from stepdown.builder.records import Instance, Response, Stop, ToolCall, Verdict
+from stepdown.builder.records import Instance, Response, Ruling, Stop, ToolCall, Verdict
 from stepdown.harnesses.swebench import harness as harness_module
 from stepdown.harnesses.swebench import mini, snapshots
 from stepdown.harnesses.swebench.grading import PatchGrading
@@ -153,8 +153,7 @@ def test_three_answers_without_an_action_end_it_incomplete(harness: Ungraded, in
     with harness.open(instance) as episode:
         assert [episode.advance(Response("Hm.")) for _ in range(3)] == [True, True, False]
         assert episode.doomed() is None
-        assert episode.verdict()[0] is Verdict.INCOMPLETE
-        assert episode.grading() is None
+        assert episode.verdict().verdict is Verdict.INCOMPLETE
 
 
 @docker_mark
@@ -162,7 +161,7 @@ def test_running_out_of_steps_is_incomplete(tmp_path: Path, instance: Instance) 
     with Ungraded(step_limit=2).open(instance) as episode:
         assert episode.advance(bash("true"))
         assert not episode.advance(bash("true"))
-        assert episode.verdict() == (Verdict.INCOMPLETE, "the agent ran out of steps")
+        assert episode.verdict() == Ruling(Verdict.INCOMPLETE, "the agent ran out of steps")
 
 
 @docker_mark
@@ -171,8 +170,9 @@ def test_a_patch_is_submitted_byte_by_byte(harness: Ungraded, instance: Instance
         assert episode.advance(bash(r"printf -- '--- a/x\r\n+++ b/x\r\n\xff\xfe caf\xe9\n' > patch.txt; cat patch.txt"))
         assert "\ufffd" in episode.prefix().messages[-1]["content"]
         assert not episode.advance(SUBMIT)
-        assert episode.verdict() == (Verdict.PASS, "")
-        assert episode.grading() == {"patch": hashlib.sha256(harness.judge.graded[0]).hexdigest()}
+        ruling = episode.verdict()
+    patch = hashlib.sha256(harness.judge.graded[0]).hexdigest()
+    assert ruling == Ruling(Verdict.PASS, grading={"patch": patch})
     assert harness.judge.graded == [b"--- a/x\r\n+++ b/x\r\n\xff\xfe caf\xe9\n"]
 
 
@@ -181,12 +181,12 @@ def test_a_large_patch_is_submitted_whole_and_an_empty_one_fails(harness: Ungrad
     with harness.open(instance) as episode:
         episode.advance(bash("seq 400000 > patch.txt"))
         episode.advance(SUBMIT)
-        assert episode.verdict()[0] is Verdict.PASS
+        assert episode.verdict().verdict is Verdict.PASS
     assert harness.judge.graded == ["".join(f"{n}\n" for n in range(1, 400_001)).encode()]
     with harness.open(instance) as episode:
         episode.advance(bash("touch patch.txt"))
         assert not episode.advance(SUBMIT)
-        assert episode.verdict()[0] is Verdict.FAIL
+        assert episode.verdict().verdict is Verdict.FAIL
 
 
 @docker_mark
@@ -204,8 +204,8 @@ def test_a_broken_environment_is_certain_to_fail(harness: Ungraded, instance: In
         assert not episode.advance(bash("ls"))
         doomed = episode.doomed()
         assert doomed is not None
-        assert doomed[0] is Verdict.FAIL
-        assert "broke its environment" in doomed[1]
+        assert doomed.verdict is Verdict.FAIL
+        assert "broke its environment" in doomed.reason
 
 
 # Checkpoints

@@ -247,8 +247,8 @@ def test_a_recorded_trajectory_of_version_1_is_played_and_resolved(tmp_path: Pat
     with harness.open(instance) as episode:
         going = [episode.advance(response) for response in responses]
         assert going == [True] * 7 + [False]
-        assert episode.seed_verdict() == (Verdict.PASS, "")
-        grading = episode.grading()
-    assert grading is not None
-    assert grading["FAIL_TO_PASS"] == {"success": 1, "failure": []}
+        ruling = episode.seed_verdict()
+    assert (ruling.verdict, ruling.reason) == (Verdict.PASS, "")
+    assert ruling.grading is not None
+    assert ruling.grading["FAIL_TO_PASS"] == {"success": 1, "failure": []}
     assert len(list((tmp_path / "kept" / "gradings").rglob("*.json"))) == 2, "the patch's, and what the seed took"
