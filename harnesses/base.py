@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample
 from stepdown.harnesses.spelling import refuse_near_misses
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
@@ -59,7 +59,7 @@ class Episode(ABC):
         """
         return None
 
-    def case(self) -> Case | None:
+    def case(self) -> JudgeCase | None:
         """What an LLM judge is to decide in place of `verdict`; asked once the agent has halted.
 
         None where `verdict` decides: in a workload without a judge, for an answer that is no answer.

@@ -12,7 +12,7 @@ from typing import Any
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.base import Checkpoint, Episode
-from stepdown.judges.case import Case, Piece, Turn
+from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ class JudgedAnswer(SingleAnswer):
         super().__init__(instance, at)
         self._case = instance.task["case"]
 
-    def case(self) -> Case | None:
+    def case(self) -> JudgeCase | None:
         """What is to be judged; None where there is no answer to judge."""
         if self._state.response is None or self._state.ruling is not None:
             return None
-        return Case.model_validate({**self._case, "answer": self._state.response.content})
+        return JudgeCase.model_validate({**self._case, "answer": self._state.response.content})
 
 
 def case_without_answer(
-    kind: str, turns: list[Turn], evidence: list[Piece], references: list[str], note: str = ""
+    kind: str, turns: list[Turn], evidence: list[EvidencePassage], references: list[str], note: str = ""
 ) -> dict[str, Any]:
     """The `case` of a task: what `JudgedAnswer` completes with the answer."""
     return {

@@ -1,4 +1,5 @@
-"""The judge of free-text answers: an LLM reports what it sees in an answer, code decides the verdict from that.
+"""The judge of free-text answers: an LLM reports what it sees in an answer, and code decides the verdict from that.
 
-`case` is what is judged, `panel` asks the models, `decision` has the rule, `guards` find what a judge must settle.
+`case` is what is judged, `guards` find what the answer says and no source has, `panel` asks the models, `decision`
+has the rule.
 """

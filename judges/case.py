@@ -1,4 +1,4 @@
-"""What is judged: one answer to the last turn of a conversation, beside the evidence that it must rest on."""
+"""What is judged: one answer to the last turn of a conversation, with the evidence that must support it."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from stepdown.builder.config.validation import Strict
 from stepdown.builder.records import clean_text, digest
 
 Text = Annotated[str, AfterValidator(clean_text)]
-"""Text as anybody may have written it; lone surrogates become U+FFFD, so that it can be hashed and sent."""
+"""Text from anybody. Lone surrogates become U+FFFD, so that it can be hashed and sent."""
 
 
 class Turn(Strict):
-    """What one speaker said."""
+    """One turn of a conversation: what one speaker said."""
 
     speaker: Text = Field(min_length=1)
     """`user`, `assistant`, or a name."""
     text: Text
 
 
-class Piece(Strict):
-    """A passage, or a span of a transcript with its speakers' names in the text."""
+class EvidencePassage(Strict):
+    """A passage of the evidence, or a span of a transcript with its speakers' names in the text."""
 
     title: Text = ""
-    """Its author's name for it: evidence like its text."""
+    """The title that its author gave it. It is evidence like the text."""
     label: str = Field("", pattern=r"^[A-Za-z0-9 ]{0,80}$")
-    """Ours: `Passage 2`, `turns 12 to 30`. It stands beside the evidence and supports nothing: else every answer would
-    have a source for a 2.
+    """The name that stepdown gives it: `Passage 2`, `turns 12 to 30`. It is shown beside the evidence but supports
+    nothing; otherwise a 2 in any answer would have a source.
     """
     text: Text = Field(min_length=1)
 
 
-class Case(Strict):
+class JudgeCase(Strict):
     """One answer to be judged, and all that a judge is shown.
 
-    The evidence is the authority. References only hint at what a complete answer covers; they support no claim.
+    The evidence decides. References only hint at what a complete answer covers; they support no claim.
     """
 
     kind: Literal["rag", "meeting", "question"]
     """A conversation over passages, a query over a meeting, or a question of one's own."""
     turns: tuple[Turn, ...] = Field(min_length=1)
     """The conversation so far, oldest first; the last turn is the one that the answer must resolve."""
-    evidence: tuple[Piece, ...] = Field(min_length=1)
-    """In the order in which it was shown to the model that answered. Without evidence nothing can be judged."""
+    evidence: tuple[EvidencePassage, ...] = Field(min_length=1)
+    """In the order in which the model that answered was shown it. Without evidence nothing can be judged."""
     references: tuple[Text, ...] = ()
     """Accepted answers."""
     answer: Text = Field(min_length=1)
-    """The candidate's words. Hostile data."""
+    """What the candidate wrote. It is hostile data."""
     note: Text = ""
-    """What the workload wants its judge to know of its answers in general: their usual length, their form."""
+    """What the workload tells the judge about its answers in general: their usual length, their form."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of it, in hex: two cases of one digest are one question to a judge."""
+        """SHA-256 of the whole case, in hex. Two cases with the same digest are the same question to a judge."""
         return digest(self.model_dump(mode="json"))

@@ -15,23 +15,23 @@ from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.models import Client
 from stepdown.builder.records import Response
-from stepdown.judges.case import Case
-from stepdown.judges.panel import JudgeFinding, judge_case
+from stepdown.judges.case import JudgeCase
+from stepdown.judges.panel import PanelFinding, judge_case
 
 
 class ConfiguredJudges:
-    """Asks a config's judges and keeps what they say, in the config's cache where it names one."""
+    """Asks a config's judges, and keeps their responses in the config's cache where it names one."""
 
     def __init__(self, panel: JudgeConfig, client: Client, cache: Cache) -> None:
         self._panel, self._client, self._cache = panel, client, cache
         self.requests = 0
-        """Calls made now."""
+        """How many calls were made, not taken from the cache."""
 
-    def judge(self, case: Case) -> JudgeFinding:
-        """The panel's finding. Raises RunStopped or Interrupted."""
+    def judge(self, case: JudgeCase) -> PanelFinding:
+        """Ask the panel about a case. Raises RunStopped or Interrupted."""
         return judge_case(case, self._panel, self, subject="")
 
-    def asked(self, question: Question) -> tuple[Response, bool]:
+    def fetch(self, question: Question) -> tuple[Response, bool]:
         if found := self._cache.get(question):
             return found.response, False
         completion = self._client.complete(question.model, question.prefix, question.sample)
@@ -39,18 +39,18 @@ class ConfiguredJudges:
         return self._cache.put(question, completion.response).response, True
 
     def note_failed(self, attempts: Sequence[str]) -> None:
-        """Nothing is booked outside a run."""
+        """Nothing: failed attempts are only recorded in a run."""
 
 
 @contextmanager
 def open_judges(config: Config) -> Iterator[ConfiguredJudges]:
-    """The judges of a config. Raises BadInput where it has none, or a key is missing."""
+    """Open the judges of a config. Raises BadInput where it has none, or a key is missing."""
     panel = config.protocol.judge
     if panel is None:
         raise BadInput("the config has no judge: name its models in `protocol.judge.models`", field="protocol.judge")
     config.check_keys([model.name for model in panel.models])
     folder = config.operation.cache
-    store: Store = DiskStore(folder) if folder is not None else _Memory()
+    store: Store = DiskStore(folder) if folder is not None else _MemoryStore()
     cache = Cache(store, run="judge")
     try:
         with Client(panel.models, config.operation, threading.Event()) as client:
@@ -59,7 +59,7 @@ def open_judges(config: Config) -> Iterator[ConfiguredJudges]:
         cache.close()
 
 
-class _Memory:
+class _MemoryStore:
     """A store that lasts as long as the process."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Asks a panel of judge models about a case, as often as it takes to get reports that can be believed."""
+"""Asks a panel of judge models about a case, and asks again where a report cannot be believed."""
 
 from __future__ import annotations
 
@@ -11,37 +11,41 @@ from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Prefix, Response, Ruling, Sample, Stop, Verdict
-from stepdown.judges.case import Case
-from stepdown.judges.decision import MOST_ITEMS, Grounds, Reason, decided, problems
-from stepdown.judges.guards import Item, items_of
+from stepdown.judges.case import JudgeCase
+from stepdown.judges.decision import MOST_ITEMS, FailureReason, QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.guards import UnsourcedItem, unsourced_items
 from stepdown.judges.prompts import prompts_digest
 from stepdown.judges.rendering import rendered
-from stepdown.judges.report import Malformed, Report, read
+from stepdown.judges.report import MalformedReport, Report, report_of
 from stepdown.judges.text import words
 
 WORKLOAD = "judge"
-"""Under this name questions to judges are kept, whatever workload the answer is of."""
+"""The name under which questions to judges are cached, whichever workload the answer belongs to."""
 
 
-class Asks(Protocol):
-    """Where responses come from: `builder.calls.Calls`. Raises Technical."""
+class ResponseSource(Protocol):
+    """Where responses come from: in a run, `builder.engine.calls.Calls`."""
 
-    def asked(self, question: Question) -> tuple[Response, bool]: ...
+    def fetch(self, question: Question) -> tuple[Response, bool]:
+        """The response to a question, and whether it was made just now. Raises Technical."""
+        ...
 
-    def note_failed(self, attempts: Sequence[str]) -> None: ...
+    def note_failed(self, attempts: Sequence[str]) -> None:
+        """Record the attempts of a call that gave no response."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
-    """One report of one judge model, and what follows from it. `report` is None where none could be had."""
+class JudgeOpinion:
+    """One report of one judge model, and what follows from it. `report` is None where no usable one came."""
 
     model: str
     draw: int
     verdict: Verdict
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[FailureReason, ...] = ()
     report: Report | None = None
     refused: tuple[str, ...] = ()
-    """Why earlier responses were no report that could be used."""
+    """Why earlier responses could not be used, one text each."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,72 +59,73 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeFinding:
-    """What a panel came to: pass, fail or technical, and everything it rests on."""
+class PanelFinding:
+    """What a panel found: pass, fail or technical, with everything that the verdict is based on."""
 
     verdict: Verdict
     reason: str
-    items: tuple[Item, ...]
-    opinions: tuple[Opinion, ...]
+    items: tuple[UnsourcedItem, ...]
+    opinions: tuple[JudgeOpinion, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As evidence holds it. Foreign text in it is plain JSON text."""
+        """The form that stands in the evidence. Foreign text in it is plain JSON text."""
         return {
             "judge": {
-                "items": [{"kind": item.kind, "text": item.text, "context": item.context} for item in self.items],
+                "items": [item.to_json() for item in self.items],
                 "opinions": [opinion.to_json() for opinion in self.opinions],
             }
         }
 
 
-def judge_case(case: Case, panel: JudgeConfig, asks: Asks, subject: str) -> JudgeFinding:
-    """The panel's verdict on a case. `subject` names what the case is of; a case is asked about once per subject.
+def judge_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> PanelFinding:
+    """Ask the panel about a case. `subject` names what the case belongs to; a case is asked about once per subject.
 
-    Seats are asked in order and only until the verdict is certain. It is technical where a seat's report is needed and
-    cannot be had; then its reason says why. Other errors of `asks` (a rejected key, a budget) go on upwards.
+    Each model gives one opinion per draw. Opinions are asked for in order, and only until the verdict is certain. The
+    verdict is technical where it needs a report that does not come; its reason says why. Other errors of `source` (a
+    rejected key, a reached budget) are not caught.
     """
-    items = items_of(case)
+    items = unsourced_items(case)
     if not words(case.answer):
-        return JudgeFinding(Verdict.FAIL, "the answer has no words", items, ())
+        return PanelFinding(Verdict.FAIL, "the answer has no words", items, ())
     if len(items) > MOST_ITEMS:
         reason = f"{len(items)} figures and names of the answer are in no source"
-        return JudgeFinding(Verdict.FAIL, reason, items, ())
-    grounds, first = Grounds(case, items), rendered(case, items)
-    opinions: list[Opinion] = []
-    for model, draw in _seats(panel):
-        opinions.append(_Seat(model, draw, panel, asks, subject).opinion(grounds, first))
-        verdict = ruled([opinion.verdict for opinion in opinions], panel)
+        return PanelFinding(Verdict.FAIL, reason, items, ())
+    checker, first = QuoteChecker(case, items), rendered(case, items)
+    opinions: list[JudgeOpinion] = []
+    for model, draw in _draws(panel):
+        opinions.append(_JudgeDraw(model, draw, panel, source, subject).ask(checker, first))
+        verdict = panel_verdict([opinion.verdict for opinion in opinions], panel)
         if verdict is not None:
             break
     else:
         verdict = Verdict.TECHNICAL
-    return JudgeFinding(verdict, _reason(verdict, opinions), items, tuple(opinions))
+    return PanelFinding(verdict, _reason(verdict, opinions), items, tuple(opinions))
 
 
-def judge_ruling(case: Case, panel: JudgeConfig, asks: Asks, subject: str) -> Ruling:
-    """What `judge_case` comes to as a workload's own ruling would say it, the panel's finding as its grading."""
-    finding = judge_case(case, panel, asks, subject)
+def rule_on_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> Ruling:
+    """Ask the panel as `judge_case` does, and give its finding as a ruling, with the finding's JSON as the grading."""
+    finding = judge_case(case, panel, source, subject)
     return Ruling(finding.verdict, finding.reason, finding.to_json())
 
 
-def ruled(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:
-    """The panel's verdict, once no seat that is still to come, or technical, can change it."""
-    seats = len(panel.models) * panel.samples
-    needed = seats if panel.rule == "unanimous" else seats // 2 + 1
+def panel_verdict(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:
+    """The panel's verdict once no opinion that is still to come, or technical, can change it; before that None."""
+    draws = len(panel.models) * panel.samples
+    needed = draws if panel.rule == "unanimous" else draws // 2 + 1
     if verdicts.count(Verdict.PASS) >= needed:
         return Verdict.PASS
-    if verdicts.count(Verdict.FAIL) > seats - needed:
+    if verdicts.count(Verdict.FAIL) > draws - needed:
         return Verdict.FAIL
     return None
 
 
-def _seats(panel: JudgeConfig) -> Iterator[tuple[Model, int]]:
+def _draws(panel: JudgeConfig) -> Iterator[tuple[Model, int]]:
     for draw in range(panel.samples):
         for model in panel.models:
             yield model, draw
 
 
-def _reason(verdict: Verdict, opinions: Sequence[Opinion]) -> str:
+def _reason(verdict: Verdict, opinions: Sequence[JudgeOpinion]) -> str:
     if verdict is Verdict.PASS:
         return ""
     opinion = next(opinion for opinion in opinions if opinion.verdict is verdict)
@@ -131,44 +136,44 @@ def _reason(verdict: Verdict, opinions: Sequence[Opinion]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seat:
-    """One draw of one judge model."""
+class _JudgeDraw:
+    """One draw of one judge model: asked until it gives a report that can be believed, or its attempts are used up."""
 
     model: Model
     draw: int
     panel: JudgeConfig
-    asks: Asks
+    source: ResponseSource
     subject: str
 
-    def opinion(self, grounds: Grounds, first: Prefix) -> Opinion:
-        """The first report that can be believed. What the cache holds of others is passed over and costs no try."""
+    def ask(self, checker: QuoteChecker, first: Prefix) -> JudgeOpinion:
+        """Ask until a report can be believed. Unusable responses from the cache cost no attempt."""
         refused: list[str] = []
         number, left, prefix = 0, self.panel.attempts, first
         while left:
             try:
-                response, fresh = self.asks.asked(self._question(prefix, number))
+                response, fresh = self.source.fetch(self._question(prefix, number))
             except Technical as error:
-                self.asks.note_failed(error.attempts)
+                self.source.note_failed(error.attempts)
                 return self._technical([*refused, error.reason])
             try:
-                report = read(response, grounds.case.answer)
-                wrong = problems(report, grounds, self.panel.thresholds)
-            except Malformed as error:
+                report = report_of(response, checker.case.answer)
+                wrong = report_problems(report, checker, self.panel.thresholds)
+            except MalformedReport as error:
                 wrong = [str(error)]
             else:
                 if not wrong:
-                    reasons = tuple(decided(report, grounds, self.panel.thresholds))
+                    reasons = tuple(failure_reasons(report, checker, self.panel.thresholds))
                     verdict = Verdict.FAIL if reasons else Verdict.PASS
-                    return Opinion(self.model.name, self.draw, verdict, reasons, report, tuple(refused))
+                    return JudgeOpinion(self.model.name, self.draw, verdict, reasons, report, tuple(refused))
             refused.append("; ".join(wrong))
             if fresh and response.stop is Stop.OVERFLOW:
                 break
-            prefix = first if response.stop in {Stop.REFUSED, Stop.OVERFLOW} else _told(first, wrong)
+            prefix = first if response.stop in {Stop.REFUSED, Stop.OVERFLOW} else _with_problems(first, wrong)
             number, left = number + 1, left - fresh
         return self._technical(refused)
 
-    def _technical(self, refused: list[str]) -> Opinion:
-        return Opinion(self.model.name, self.draw, Verdict.TECHNICAL, refused=tuple(refused))
+    def _technical(self, refused: list[str]) -> JudgeOpinion:
+        return JudgeOpinion(self.model.name, self.draw, Verdict.TECHNICAL, refused=tuple(refused))
 
     def _question(self, prefix: Prefix, number: int) -> Question:
         return Question(
@@ -182,11 +187,11 @@ class _Seat:
         )
 
 
-_SHOWN = 5
-"""Problems of a report that the next try is told of."""
+_MOST_PROBLEMS_TOLD = 5
+"""How many problems of a report the judge is told of when it is asked again."""
 
 
-def _told(first: Prefix, wrong: Sequence[str]) -> Prefix:
-    """The question again, with what was wrong with the last report; nothing that the report said is repeated."""
-    lines = "\n".join(f"- {problem}" for problem in wrong[:_SHOWN])
+def _with_problems(first: Prefix, wrong: Sequence[str]) -> Prefix:
+    """The question again, with what was wrong with the last report. Nothing that the report said is repeated."""
+    lines = "\n".join(f"- {problem}" for problem in wrong[:_MOST_PROBLEMS_TOLD])
     return first.extend([{"role": "user", "content": f"Another report on this could not be used:\n{lines}"}])

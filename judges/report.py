@@ -1,4 +1,8 @@
-"""What a judge model is asked for: observations, through one tool call. The verdict is not its to give."""
+"""What a judge model is asked for: observations, by one tool call. It does not decide the verdict.
+
+The docstrings of the models here, and of their fields, are sent to judge models as part of the tool's schema: a changed
+word makes another judge.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,26 @@ from pydantic import Field, ValidationError
 
 from stepdown.builder.config.validation import Strict
 from stepdown.builder.records import Response, Stop, Tool
-from stepdown.judges.reading import json_of, meant
+from stepdown.judges.normalising import json_of, normalised
 
-NAME = "report"
+TOOL_NAME = "report"
 RATINGS = ("faithfulness", "appropriateness", "completeness")
 
-MOST = 400
-"""Entries of a list that are read: more than the sentences of the longest answer."""
-ASKED = {"maxItems": 60, "maxLength": 600}
-"""What is asked for at most. A claim may quote several sentences, so this covers any answer too, and keeps the grammar
-of models that are constrained to it small; who is not constrained may exceed it."""
+MOST_ENTRIES = 400
+"""How many entries of a list are read: more than the longest answer has sentences."""
+SCHEMA_LIMITS = {"maxItems": 60, "maxLength": 600}
+"""The limits in the schema that a judge is shown. They are below what is read: a claim may quote several sentences, so
+they cover any answer too, and they keep the grammar of a model whose output is constrained by the schema small."""
 
 Quote = Annotated[str, Field(max_length=2000)]
-Words = Annotated[str, Field(max_length=600)]
+Remark = Annotated[str, Field(max_length=600)]
 Quotes = Annotated[tuple[Quote, ...], Field(max_length=20)]
 
 
 class AskedPart(Strict):
     """Something that the current turn or query asks for, and that a complete answer must give."""
 
-    part: Words
+    part: Remark
     status: Literal["given", "partly", "missing", "uncertain"]
     answer_quote: Quote = ""
     """Where the answer gives it, word for word."""
@@ -40,7 +44,7 @@ class Resolution(Strict):
     """The primary criterion: does the answer resolve the current turn or query, completely and correctly?"""
 
     status: Literal["completely", "partly", "not", "uncertain"]
-    reason: Words
+    reason: Remark
 
 
 class Claim(Strict):
@@ -56,7 +60,7 @@ class Claim(Strict):
     """`derived`: it follows from what the evidence says by counting, reckoning or converting."""
     evidence_quotes: Quotes = ()
     """Word for word from the evidence: what supports or contradicts the claim."""
-    note: Words = ""
+    note: Remark = ""
 
 
 class ItemSettlement(Strict):
@@ -67,18 +71,18 @@ class ItemSettlement(Strict):
     """`supported`: the evidence says it in other words; `derived`: it follows from what the evidence says by counting,
     reckoning or converting; `harmless`: it says nothing about the subject (names and units only)."""
     evidence_quotes: Quotes = ()
-    note: Words = ""
+    note: Remark = ""
 
 
 Ground = Literal["none", "unsupported", "contradicted", "missing", "off_topic", "wording", "length", "format"]
-STYLE: frozenset[str] = frozenset({"none", "wording", "length", "format"})
-"""Grounds that say nothing against what the answer says."""
+STYLE_GROUNDS: frozenset[str] = frozenset({"none", "wording", "length", "format"})
+"""Grounds that concern how the answer says it, not what it says."""
 
 
 class Rating(Strict):
     """One of the three ratings."""
 
-    reason: Words
+    reason: Remark
     grounds: Annotated[tuple[Ground, ...], Field(max_length=8)] = ()
     """What keeps it from being a 5."""
     rating: Literal[1, 2, 3, 4, 5]
@@ -87,12 +91,12 @@ class Rating(Strict):
 class Report(Strict):
     """A judge's observations about one answer."""
 
-    parts: Annotated[tuple[AskedPart, ...], Field(min_length=1, max_length=MOST)]
+    parts: Annotated[tuple[AskedPart, ...], Field(min_length=1, max_length=MOST_ENTRIES)]
     stance: Literal["answers", "declines", "uncertain"]
     """`declines`: it refuses, or says that it cannot tell or that the information is not there."""
     resolution: Resolution
-    claims: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=MOST)]
-    items: Annotated[tuple[ItemSettlement, ...], Field(max_length=MOST)] = ()
+    claims: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=MOST_ENTRIES)]
+    items: Annotated[tuple[ItemSettlement, ...], Field(max_length=MOST_ENTRIES)] = ()
     faithfulness: Rating
     appropriateness: Rating
     completeness: Rating
@@ -100,31 +104,34 @@ class Report(Strict):
     """The judge's own word. It is kept and changes nothing."""
 
 
-class Malformed(ValueError):
-    """The response holds no report that could be used. The message quotes nothing of it."""
+class MalformedReport(ValueError):
+    """The response holds no report that can be used. The message quotes nothing of the response."""
 
 
-def read(response: Response, answer: str = "") -> Report:
-    """The report of a judge's response to a case with this answer. Raises Malformed.
+def report_of(response: Response, answer: str = "") -> Report:
+    """The report in a judge's response to a case with this answer. Raises MalformedReport.
 
-    A report written out in place of a call counts too, if it is all that was written and not the answer's own words.
+    A report that is written as text in place of a call counts too, if the text is nothing else and is not copied from
+    the answer.
     """
     if response.stop is Stop.REFUSED:
-        raise Malformed("the judge refused")
+        raise MalformedReport("the judge refused")
     if response.stop is Stop.OVERFLOW:
-        raise Malformed("the case does not fit the judge's context")
+        raise MalformedReport("the case does not fit the judge's context")
     try:
-        return Report.model_validate_json(json.dumps(meant(_said(response, answer), _schema())), strict=True)
+        return Report.model_validate_json(
+            json.dumps(normalised(_reported_value(response, answer), _schema())), strict=True
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise Malformed(f"{_place(first['loc'])}: {first['type'].replace('_', ' ')}") from None
+        raise MalformedReport(f"{_place(first['loc'])}: {first['type'].replace('_', ' ')}") from None
 
 
-def _said(response: Response, answer: str) -> Any:
-    """The JSON value of the one call, of calls that say the same, or of a text that is nothing else."""
+def _reported_value(response: Response, answer: str) -> Any:
+    """The JSON value of the one call, of several calls that say the same, or of a text that is nothing else."""
     calls = {(call.name, call.arguments) for call in response.tool_calls}
-    if len(calls) > 1 or any(name != NAME for name, _ in calls):
-        raise Malformed(f"one call of `{NAME}` is wanted, and no other")
+    if len(calls) > 1 or any(name != TOOL_NAME for name, _ in calls):
+        raise MalformedReport(f"one call of `{TOOL_NAME}` is wanted, and no other")
     text = next((arguments for _, arguments in calls), response.content)
     try:
         if response.malformed or (not calls and text.strip() in answer):
@@ -132,7 +139,7 @@ def _said(response: Response, answer: str) -> Any:
         return json_of(text)
     except ValueError:
         cut = " (it was cut off at its longest)" if response.stop is Stop.LENGTH else ""
-        raise Malformed(f"there is no call of `{NAME}` that can be read{cut}") from None
+        raise MalformedReport(f"there is no call of `{TOOL_NAME}` that can be read{cut}") from None
 
 
 _FIELDS = {
@@ -141,14 +148,14 @@ _FIELDS = {
 
 
 def _place(path: tuple[int | str, ...]) -> str:
-    """A path in the report; a key that it should not have is not repeated."""
+    """A path in the report. A key that is none of the report's own is not repeated: `?` stands for it."""
     return ".".join(str(step) if isinstance(step, int) or step in _FIELDS else "?" for step in path) or "the report"
 
 
-def tool() -> Tool:
-    """The tool by which a judge reports: the models above as one JSON Schema, without references."""
+def report_tool() -> Tool:
+    """The tool that a judge reports by: the models above as one JSON Schema without references."""
     description = "Report what you observed about the answer. Quotes are word for word."
-    return {"type": "function", "function": {"name": NAME, "description": description, "parameters": _schema()}}
+    return {"type": "function", "function": {"name": TOOL_NAME, "description": description, "parameters": _schema()}}
 
 
 @cache
@@ -165,7 +172,7 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         target = definitions[str(schema["$ref"]).rpartition("/")[2]]
         return _inlined({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
-    # What is not required here may be left out; a default would only tell some providers that it need not be.
+    # Defaults are dropped: some providers would take a field that has one for a field that need not be given.
     dropped = {"$defs", "default"} | ({"title"} if isinstance(schema.get("title"), str) else set())
     inlined = {key: _inlined(value, definitions) for key, value in schema.items() if key not in dropped}
-    return inlined | {key: min(most, inlined[key]) for key, most in ASKED.items() if key in inlined}
+    return inlined | {key: min(most, inlined[key]) for key, most in SCHEMA_LIMITS.items() if key in inlined}

@@ -1,4 +1,4 @@
-"""Text as judge and guards compare it: nothing invisible; case, punctuation, spacing and forms do not count."""
+"""Text as judge and guards compare it: without invisible characters, case, punctuation and spacing."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _PLAIN = str.maketrans(
 )
 
 
-def listed(words: str) -> tuple[str, ...]:
-    """A word list that stands in code as one text.
+def word_list(words: str) -> tuple[str, ...]:
+    """A list of words that stands in code as one text.
 
-    >>> listed("one two")
+    >>> word_list("one two")
     ('one', 'two')
     """
     return tuple(words.split())
@@ -57,7 +57,7 @@ def visible(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """One form for what is written in many: compatibility forms, dashes, quotes and spaces.
+    """The text with one form for what can be written in several: compatibility forms, dashes, quotes and spaces.
 
     >>> plain("“½ – ﬁne”")
     '"1/2 - fine"'
@@ -70,7 +70,8 @@ def plain(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The tokens that two texts are compared by: words, numbers without thousands separators, currency and percent.
-    Marks that cite a source are none.
+
+    Marks that cite a source, such as `[2]`, are left out.
 
     >>> words("The “Café” took $1,000.50 (5 %)… [2]")
     ['the', 'café', 'took', '$', '1000.50', '5', '%']
@@ -80,7 +81,7 @@ def words(text: str) -> list[str]:
 
 
 def fragments(quote: str) -> list[list[str]]:
-    """A quote's tokens, in as many parts as it was cut into with an ellipsis."""
+    """A quote's tokens, cut into parts where the quote has an ellipsis."""
     parts = [words(part) for part in _ELLIPSIS.split(plain(quote))]
     return [part for part in parts if part]
 
@@ -99,7 +100,7 @@ def sentences(text: str) -> list[str]:
 class Tokens:
     """A text's tokens, to find quotes in."""
 
-    items: tuple[str, ...]
+    tokens: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Tokens:
@@ -107,15 +108,15 @@ class Tokens:
 
     @cached_property
     def _joined(self) -> str:
-        return f" {' '.join(self.items)} "
+        return f" {' '.join(self.tokens)} "
 
     @cached_property
     def _starts(self) -> list[int]:
         """Where each token begins in `_joined`."""
-        return [1 + end for end in accumulate((len(item) + 1 for item in self.items), initial=0)]
+        return [1 + end for end in accumulate((len(token) + 1 for token in self.tokens), initial=0)]
 
     def holds(self, quote: str) -> bool:
-        """Whether a quote is in the text, its parts in order where an ellipsis cuts it. Nothing is no quote."""
+        """Whether a quote is in the text; where an ellipsis cuts it, its parts in order. An empty quote is in none."""
         parts = fragments(quote)
         place = 0
         for part in parts:

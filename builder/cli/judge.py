@@ -20,9 +20,9 @@ from stepdown.judges import configured
 from stepdown.judges.calibration import data
 from stepdown.judges.calibration import study as studies
 from stepdown.judges.calibration.data import RatedAnswers
-from stepdown.judges.case import Case
-from stepdown.judges.guards import Item, items_of
-from stepdown.judges.panel import JudgeFinding, Opinion
+from stepdown.judges.case import JudgeCase
+from stepdown.judges.guards import UnsourcedItem, unsourced_items
+from stepdown.judges.panel import JudgeOpinion, PanelFinding
 from stepdown.judges.prompts import prompts_digest
 from stepdown.judges.report import RATINGS, Rating
 
@@ -54,23 +54,23 @@ def try_command(
     answer: str | None,
     as_json: bool,
 ) -> None:
-    """Judge one answer and show all that the verdict rests on.
+    """Judge one answer and show everything that the verdict is based on.
 
     CASE is a JSON file: `{"kind": "rag"|"meeting"|"question", "turns": [{"speaker", "text"}], "evidence": [{"title",
-    "text"}], "references": [text], "answer": text}`. Exit code 0 for pass and fail alike, 3 where no verdict was to
-    be had.
+    "text"}], "references": [text], "answer": text}`. The exit code is 0 for pass and fail alike, and 3 where no verdict
+    came.
 
     \b
     stepdown judge try case.json --config run.yaml
     stepdown judge try --question "When does it open?" --evidence hours.txt --answer "At nine."
     """
-    case = _case(case_file, question, evidence, reference, answer)
+    case = _read_case(case_file, question, evidence, reference, answer)
     if config is None:
-        found = items_of(case)
+        found = unsourced_items(case)
         if as_json:
-            _print_json({"items": [_item_json(item) for item in found]})
+            _print_json({"items": [item.to_json() for item in found]})
             return
-        _print(_items(found))
+        _print(_item_lines(found))
         _print(["no judge was asked: name a config with `protocol.judge` by --config"])
         return
     with configured.open_judges(load_config(config)) as judges:
@@ -79,15 +79,15 @@ def try_command(
     if as_json:
         _print_json({"verdict": finding.verdict.value, "reason": finding.reason, **finding.to_json()})
     else:
-        _print(_finding(finding))
+        _print(_finding_lines(finding))
         _print([f"prompts {prompts_digest()[:12]}, case {case.digest[:12]}, {requests} calls made now"])
     if finding.verdict is Verdict.TECHNICAL:
         raise SystemExit(3)
 
 
-def _case(
+def _read_case(
     file: Path | None, question: str | None, evidence: Sequence[Path], references: Sequence[str], answer: str | None
-) -> Case:
+) -> JudgeCase:
     options = {"--question": question, "--evidence": evidence, "--answer": answer}
     if file is not None:
         if given := [name for name, value in [*options.items(), ("--reference", references)] if value]:
@@ -96,13 +96,13 @@ def _case(
             value = json.loads(read_text(file))
         except (ValueError, RecursionError) as error:
             raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=file) from None
-        return validated(Case, value, file=file)
+        return validated(JudgeCase, value, file=file)
     if missing := [name for name, value in options.items() if not value]:
         raise BadInput(f"name a CASE file, or give --question, --evidence and --answer ({missing[0]} is missing)")
-    pieces = [{"title": path.name, "text": read_text(path)} for path in evidence]
+    passages = [{"title": path.name, "text": read_text(path)} for path in evidence]
     turns = [{"speaker": "user", "text": question}]
-    fields = {"turns": turns, "evidence": pieces, "references": list(references), "answer": answer}
-    return validated(Case, {"kind": "question", **fields})
+    fields = {"turns": turns, "evidence": passages, "references": list(references), "answer": answer}
+    return validated(JudgeCase, {"kind": "question", **fields})
 
 
 @command.command("calibrate")
@@ -130,33 +130,38 @@ def calibrate_command(
 
     FILE is JSONL: `task_id` (conversation<::>turn), `input`, `contexts`, `answer`, `reference`, `answerability`,
     `human` (ratings by several people, 1 to 4) and recorded scores under `judges`. An answer is good if the median of
-    every rating is at least --good. Shown are P(pass | bad), P(pass | good) and P(bad | pass) with exact intervals,
-    over thresholds, for all ratings together and for each alone. Then a score and a threshold are chosen for --target
-    by nested cross-validation that holds whole conversations out, single scores and combinations apart, and compared.
+    every rating is at least --good.
+
+    The output has P(pass | bad), P(pass | good) and P(bad | pass) with exact intervals, by threshold, for all ratings
+    together and for each rating alone. Then a score and a threshold are chosen for --target by nested cross-validation
+    that holds whole conversations out: once among single scores, once among combinations. The two are compared.
 
     \b
     stepdown judge calibrate rated.jsonl --threshold 0.7 --plot calibration.svg
     """
-    thresholds = thresholds or studies.GRID
-    studies.check(thresholds, target, seed)
-    answers = data.read(file, scores)
+    thresholds = thresholds or studies.DEFAULT_THRESHOLDS
+    studies.check_options(thresholds, target, seed)
+    answers = data.read_rated_answers(file, scores)
     if config is not None:
-        answers = _with_judge(answers, config)
+        answers = _add_judge_score(answers, config)
     result = studies.study(answers, thresholds, target, least, seed)
     if plot is not None:
-        from stepdown.judges.calibration.plot import draw
+        from stepdown.judges.calibration.plot import draw_plot
 
         rated = answers.rated
         values = {name: [one.scores[name] for one in rated] for name in rated[0].scores}
-        draw(plot, values, [one.is_good(least) for one in rated], target)
+        draw_plot(plot, values, [one.is_good(least) for one in rated], target)
     if as_json:
         _print_json(studies.to_json(result))
     else:
-        _print(studies.lines(result))
+        _print(studies.study_lines(result))
 
 
-def _with_judge(answers: RatedAnswers, config: Path) -> RatedAnswers:
-    """The answers with the config's judge as a further score; those without a verdict are left out and counted."""
+def _add_judge_score(answers: RatedAnswers, config: Path) -> RatedAnswers:
+    """Ask the config's judge about every answer: the answers with its verdict as a further score.
+
+    Answers without a verdict are left out and counted.
+    """
     kept, without = [], 0
     with configured.open_judges(load_config(config)) as judges:
         for number, one in enumerate(answers.rated, 1):
@@ -172,7 +177,7 @@ def _with_judge(answers: RatedAnswers, config: Path) -> RatedAnswers:
     return RatedAnswers(tuple(kept), left_out)
 
 
-# What is shown. Answers, evidence and reports are other people's words: none reaches a terminal as it is.
+# Output. Answers, evidence and reports are foreign text: control characters are removed before a terminal gets them.
 
 
 def _print(lines: Sequence[str] | Iterator[str]) -> None:
@@ -184,26 +189,22 @@ def _print_json(value: dict[str, Any]) -> None:
     click.echo(json.dumps(value, indent=1))  # ASCII only: nothing in it moves a cursor
 
 
-def _item_json(item: Item) -> dict[str, str]:
-    return {"kind": item.kind, "text": item.text, "context": item.context}
-
-
-def _items(items: Sequence[Item]) -> Iterator[str]:
+def _item_lines(items: Sequence[UnsourcedItem]) -> Iterator[str]:
     yield f"guards: items of the answer that are in no source: {len(items)}" if items else "guards: nothing to settle"
     for number, item in enumerate(items, 1):
         yield f"  {number}. {item.kind} {item.text!r} in {item.context!r}"
 
 
-def _finding(finding: JudgeFinding) -> Iterator[str]:
+def _finding_lines(finding: PanelFinding) -> Iterator[str]:
     yield f"verdict: {finding.verdict.value}"
     if finding.reason:
         yield f"reason: {finding.reason}"
-    yield from _items(finding.items)
+    yield from _item_lines(finding.items)
     for opinion in finding.opinions:
-        yield from _opinion(opinion)
+        yield from _opinion_lines(opinion)
 
 
-def _opinion(opinion: Opinion) -> Iterator[str]:
+def _opinion_lines(opinion: JudgeOpinion) -> Iterator[str]:
     yield f"judge {opinion.model}, draw {opinion.draw}: {opinion.verdict.value}"
     for problem in opinion.refused:
         yield f"  not used: {problem}"
@@ -220,17 +221,17 @@ def _opinion(opinion: Opinion) -> Iterator[str]:
     for claim in report.claims:
         crucial = ", crucial" if claim.crucial else ""
         yield from _wrapped(f"  claim, {claim.kind}{crucial}, {claim.status}: ", claim.answer_quote)
-        yield from _quotes(claim.evidence_quotes)
+        yield from _quote_lines(claim.evidence_quotes)
     for entry in report.items:
         yield from _wrapped(f"  item {entry.item}, {entry.status}: ", entry.note)
-        yield from _quotes(entry.evidence_quotes)
+        yield from _quote_lines(entry.evidence_quotes)
     for name in RATINGS:
         rating: Rating = getattr(report, name)
         grounds = f" ({', '.join(rating.grounds)})" if rating.grounds else ""
         yield from _wrapped(f"  {name} {rating.rating}{grounds}: ", rating.reason)
 
 
-def _quotes(quotes: Sequence[str]) -> Iterator[str]:
+def _quote_lines(quotes: Sequence[str]) -> Iterator[str]:
     for quote in quotes:
         yield from _wrapped("    evidence: ", quote)
 

@@ -21,7 +21,7 @@ from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard, read_spent
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, JudgeVersion, RunVersions, WorkloadVersion
-from stepdown.judges.decision import RULES
+from stepdown.judges.decision import RULES_VERSION
 from stepdown.judges.prompts import prompts_digest
 
 Job = tuple[InstanceRecord, Instance, LoadedWorkload]
@@ -59,7 +59,7 @@ class Build:
                 WorkloadVersion(workload.harness.name, workload.harness.version, workload.config.seeds.source)
                 for workload in self._workloads
             ),
-            judge=JudgeVersion(prompts_digest(), RULES) if self.protocol.judge else None,
+            judge=JudgeVersion(prompts_digest(), RULES_VERSION) if self.protocol.judge else None,
         )
         if not self._ledger.is_begun:
             self._ledger.keep_versions(versions)

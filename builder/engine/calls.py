@@ -86,9 +86,9 @@ class Calls:
 
     def ask(self, question: Question, known: Response | None = None) -> Response:
         """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
-        return known if known is not None else self.asked(question)[0]
+        return known if known is not None else self.fetch(question)[0]
 
-    def asked(self, question: Question) -> tuple[Response, bool]:
+    def fetch(self, question: Question) -> tuple[Response, bool]:
         """The response to a question, and whether it was made just now."""
         if self._question_locks is None:
             entry, fresh = self._found_or_made(question)

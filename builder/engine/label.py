@@ -22,7 +22,7 @@ from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Instance, Outcome, Sample, Trajectory, Trial, Verdict
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.builder.run.ledger import KEPT, InstanceRecord, Ledger, Purpose, TrialRecord
-from stepdown.judges.panel import judge_ruling
+from stepdown.judges.panel import rule_on_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class InstanceLabelling:
                 self._question_locks,
             )
             panel, subject = context.protocol.judge, "/".join(self._instance.key)
-            judge = partial(judge_ruling, panel=panel, asks=calls, subject=subject) if panel else None
+            judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
             self._own.executor = _Executor(calls, Replayer(self._instance, harness, self._pool, calls, judge))
         executor: _Executor = self._own.executor
         return executor

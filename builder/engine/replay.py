@@ -26,12 +26,12 @@ from stepdown.builder.records import (
     Verdict,
 )
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 
 _EXECUTIONS = 5
 """Of one trial, where its environment is lost each time. The waits between them give a daemon time to come back."""
 
-Judge = Callable[[Case], Ruling]
+Judge = Callable[[JudgeCase], Ruling]
 """Comes to a verdict on a case; technical where none could be come to."""
 
 

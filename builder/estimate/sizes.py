@@ -35,7 +35,7 @@ from stepdown.builder.records import (
 )
 from stepdown.builder.run.ledger import Ledger
 from stepdown.harnesses.base import Harness
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 
 LONGEST = 1000
 """Steps after which a reference that does not come to an end is left alone."""
@@ -211,7 +211,7 @@ def _attempts(
         yield model, replayer.collect(model, 0)
 
 
-def _lenient(case: Case) -> Ruling:
+def _lenient(case: JudgeCase) -> Ruling:
     """Judges cost something: a seed that one is to look at is taken to pass."""
     return Ruling(Verdict.PASS)
 

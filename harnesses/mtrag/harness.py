@@ -14,7 +14,7 @@ from stepdown.harnesses.mtrag.tasks import Passage, Task, carries_feedback, read
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
 from stepdown.harnesses.task_file import Source
-from stepdown.judges.case import Piece, Turn
+from stepdown.judges.case import EvidencePassage, Turn
 
 BENCHMARK = "mtrag"
 VERSION = "2"
@@ -82,7 +82,7 @@ def _title(number: int, passage: Passage) -> str:
 def _case(task: Task, references: list[str]) -> dict[str, Any]:
     turns = [Turn(speaker=_ROLES[turn.speaker], text=turn.text) for turn in task.input]
     evidence = [
-        Piece(label=f"Passage {n}", title=(passage.title or "").strip(), text=passage.text.strip())
+        EvidencePassage(label=f"Passage {n}", title=(passage.title or "").strip(), text=passage.text.strip())
         for n, passage in enumerate(task.passages, 1)
     ]
     return case_without_answer("rag", turns, evidence, references, NOTE)

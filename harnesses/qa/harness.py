@@ -15,7 +15,7 @@ from stepdown.harnesses.qa.tasks import TaskLine, read
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, SingleAnswer, case_without_answer
 from stepdown.harnesses.task_file import Source
-from stepdown.judges.case import Piece, Turn
+from stepdown.judges.case import EvidencePassage, Turn
 
 BENCHMARK = "qa"
 VERSION = "3"
@@ -97,5 +97,5 @@ def _case(row: TaskLine, messages: list[Message], grading: JudgeRule) -> dict[st
         turns = [Turn(speaker=message["role"], text=message["content"]) for message in messages]
     references = list(map(str, row.answers))
     label, texts = ("context", row.context) if row.context else ("an accepted answer", tuple(references))
-    evidence = [Piece(label=label, text=text) for text in texts]
+    evidence = [EvidencePassage(label=label, text=text) for text in texts]
     return case_without_answer("question", turns, evidence, references, grading.note)

@@ -16,7 +16,7 @@ from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.qmsum.meetings import Meeting, Query, Span, read
 from stepdown.harnesses.selection import Take, taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
-from stepdown.judges.case import Piece, Turn
+from stepdown.judges.case import EvidencePassage, Turn
 
 BENCHMARK = "qmsum"
 VERSION = "2"
@@ -123,8 +123,10 @@ def _asked(meeting: Meeting, kinds: Sequence[Kind]) -> Iterator[tuple[str, Meeti
 
 def _case(meeting: Meeting, query: Query, spans: Sequence[Span], whole: bool) -> dict[str, Any]:
     """The evidence: the query's relevant spans, and the whole transcript where that is what was shown."""
-    evidence = [Piece(label=f"turns {first} to {last}", text=meeting.span((first, last))) for first, last in spans]
+    evidence = [
+        EvidencePassage(label=f"turns {first} to {last}", text=meeting.span((first, last))) for first, last in spans
+    ]
     if whole:
-        evidence.append(Piece(label="the whole transcript", text=meeting.transcript))
+        evidence.append(EvidencePassage(label="the whole transcript", text=meeting.transcript))
     references = [query.answer] if query.answer.strip() else []
     return case_without_answer("meeting", [Turn(speaker="user", text=query.query)], evidence, references, NOTE)

@@ -1,4 +1,5 @@
-"""Measures a judge, or recorded judge scores, against human ratings: what it passes that people reject, and back.
+"""Measures a judge, or recorded judge scores, against human ratings: how much of the bad and of the good does it pass?
 
-`data` reads rated answers, `measure` counts, `choosing` picks thresholds and scores on one part and tests on the other.
+`data` reads rated answers. `measure` counts. `choosing` picks scores and thresholds on some conversations and tests
+them on others. `study` puts all of this together, and `plot` draws it.
 """

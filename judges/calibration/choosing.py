@@ -1,8 +1,8 @@
-"""Picks a score and a threshold on some conversations and tests them on others: nothing is tested on what picked it.
+"""Picks a score and a threshold on some conversations and tests them on others, by nested cross-validation.
 
-Outer folds hold one conversation out. Within what is left, inner folds hold out one more each and say which candidate
-does best; its threshold is then fitted to all of what is left. A comparison is by the same answers under both
-procedures, and its interval resamples whole conversations.
+Each outer fold holds one conversation out. Within the others, each inner fold holds out one more; the candidate that
+does best over the inner folds is picked, and its threshold is fitted to all of the others. A comparison applies two
+such procedures to the same answers, and its interval resamples whole conversations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from stepdown.builder.errors import BadInput
-from stepdown.judges.calibration.measure import Measured, measured
+from stepdown.judges.calibration.measure import PassRates, pass_rates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 RESAMPLES = 10_000
 MOST_SCORES = 6
-"""Scores that are combined: every further one doubles the candidates."""
+"""How many scores are combined at most: every further one doubles the candidates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a procedure did on conversations it had not seen, and what it picked how often."""
+class HeldOutResult:
+    """How a procedure did on conversations that were held out, and how often it picked which candidate."""
 
-    held_out: Measured
+    held_out: PassRates
     passes: tuple[bool, ...]
     picked: Counter[str]
     thresholds: Mapping[str, tuple[float, float]]
-    """Of each candidate that was picked: the lowest and the highest threshold."""
+    """The lowest and the highest threshold of each candidate that was picked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,17 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The two procedures on the same answers."""
+class PairedComparison:
+    """Combination against single score, on the same answers."""
 
     gain: Difference
-    """Of P(pass | good) - P(pass | bad)."""
+    """The difference in P(pass | good) - P(pass | bad)."""
     pseudo_pass: Difference
     recall: Difference
 
 
 def candidates(scores: Mapping[str, Sequence[float]]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """The single scores, and every combination of two or more: their mean, and the least of them."""
+    """The single scores, and every combination of two or more: their mean, and their minimum."""
     import numpy as np
 
     if len(scores) > MOST_SCORES:
@@ -82,7 +82,7 @@ def candidates(scores: Mapping[str, Sequence[float]]) -> tuple[dict[str, Floats]
 
 
 def threshold_for(scores: Floats, good: Flags, target: float) -> float:
-    """The lowest threshold that passes at most the target share of the bad answers; infinite where none does."""
+    """The lowest threshold that passes at most the target share of the bad answers; infinite where there is none."""
     import numpy as np
 
     bad = np.sort(scores[~good])
@@ -95,8 +95,8 @@ def threshold_for(scores: Floats, good: Flags, target: float) -> float:
     return float(above.min()) if len(above) else float("inf")
 
 
-def chosen(candidates: Mapping[str, Floats], good: Flags, groups: Groups, target: float) -> Chosen:
-    """Nested cross-validation over groups."""
+def cross_validated(candidates: Mapping[str, Floats], good: Flags, groups: Groups, target: float) -> HeldOutResult:
+    """The result of nested cross-validation over groups."""
     import numpy as np
 
     passes = np.zeros(len(good), dtype=bool)
@@ -111,11 +111,11 @@ def chosen(candidates: Mapping[str, Floats], good: Flags, groups: Groups, target
         thresholds.setdefault(best, []).append(threshold)
     flags = tuple(bool(flag) for flag in passes)
     ranges = {name: (min(values), max(values)) for name, values in thresholds.items()}
-    return Chosen(measured(flags, [bool(flag) for flag in good]), flags, picked, ranges)
+    return HeldOutResult(pass_rates(flags, [bool(flag) for flag in good]), flags, picked, ranges)
 
 
 def _inner_gain(scores: Floats, good: Flags, groups: Groups, target: float) -> float:
-    """What a candidate comes to on conversations that its threshold was not fitted to."""
+    """A candidate's gain on conversations that its threshold was not fitted to."""
     import numpy as np
 
     passes = np.zeros(len(good), dtype=bool)
@@ -130,8 +130,10 @@ def _gain(passes: Flags, good: Flags) -> float:
     return recall - (float(passes[~good].mean()) if (~good).any() else 0.0)
 
 
-def compared(single: Chosen, combination: Chosen, good: Flags, groups: Groups, seed: int) -> Comparison:
-    """Paired bootstrap over conversations. Resamples without a good or without a bad answer are passed over."""
+def compared(
+    single: HeldOutResult, combination: HeldOutResult, good: Flags, groups: Groups, seed: int
+) -> PairedComparison:
+    """A paired bootstrap over conversations. Resamples without a good or without a bad answer are left out."""
     import numpy as np
 
     ids = np.unique(groups)
@@ -159,19 +161,24 @@ def compared(single: Chosen, combination: Chosen, good: Flags, groups: Groups, s
     if not usable.shape[1]:
         raise BadInput("no resample of the conversations holds good and bad answers")
     low, high = np.percentile(usable, [2.5, 97.5], axis=1)
-    return Comparison(*(Difference(float(v), float(a), float(b)) for v, a, b in zip(found, low, high, strict=True)))
+    return PairedComparison(
+        *(Difference(float(v), float(a), float(b)) for v, a, b in zip(found, low, high, strict=True))
+    )
 
 
-def hindsight(candidates: Mapping[str, Floats], good: Flags, target: float) -> tuple[str, float, Measured]:
-    """The candidate that would have been best, picked and measured on the same answers: better than can be had."""
+def best_in_hindsight(candidates: Mapping[str, Floats], good: Flags, target: float) -> tuple[str, float, PassRates]:
+    """The candidate that is best when picked and measured on the same answers: better than anybody can expect.
+
+    Returns its name, its threshold and its rates.
+    """
     fitted = {name: threshold_for(scores, good, target) for name, scores in candidates.items()}
     best = max(fitted, key=lambda name: _gain(candidates[name] >= fitted[name], good))
     passes = [bool(flag) for flag in candidates[best] >= fitted[best]]
-    return best, fitted[best], measured(passes, [bool(flag) for flag in good])
+    return best, fitted[best], pass_rates(passes, [bool(flag) for flag in good])
 
 
-def arrays(good: Sequence[bool], groups: Sequence[str]) -> tuple[Any, Any]:
-    """People's verdicts, and conversations as numbers."""
+def as_arrays(good: Sequence[bool], groups: Sequence[str]) -> tuple[Any, Any]:
+    """People's verdicts, and conversations as numbers. Raises BadInput where they are too few or all alike."""
     import numpy as np
 
     numbers = {group: index for index, group in enumerate(dict.fromkeys(groups))}

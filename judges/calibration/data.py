@@ -13,61 +13,64 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from stepdown.builder.config.validation import read_jsonl, validated
 from stepdown.builder.errors import BadInput
-from stepdown.judges.case import Case, Piece, Turn
-from stepdown.judges.guards import items_of
+from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
+from stepdown.judges.guards import unsourced_items
 from stepdown.judges.report import RATINGS
 
-GUARDS = "guards"
-"""The score that the deterministic guards give: 1 / (1 + items that are in no source)."""
+GUARD_SCORE = "guards"
+"""The name of the score that the deterministic guards give: 1 / (1 + number of items)."""
 
-Rates = Annotated[tuple[float, ...], Field(min_length=1)]
+Ratings = Annotated[tuple[float, ...], Field(min_length=1)]
 
 
-class _Loose(BaseModel):
-    """A record of somebody else's format: fields that are not named here are left alone."""
+class _OpenRecord(BaseModel):
+    """A record in somebody else's format: fields that are not named here are ignored."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-class _Said(_Loose):
+class _InputTurn(_OpenRecord):
     speaker: str = Field(min_length=1)
     text: str
 
 
-class _Context(_Loose):
+class _Context(_OpenRecord):
     document_id: str = ""
     text: str
 
 
-class _Human(_Loose):
-    faithfulness: Rates
-    appropriateness: Rates
-    completeness: Rates
+class _HumanRatings(_OpenRecord):
+    faithfulness: Ratings
+    appropriateness: Ratings
+    completeness: Ratings
 
 
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-class _Line(_Loose):
+class _Line(_OpenRecord):
     task_id: str = Field(min_length=1)
     answerability: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ("ANSWERABLE",)
-    input: tuple[_Said, ...] = Field(min_length=1)
+    input: tuple[_InputTurn, ...] = Field(min_length=1)
     contexts: tuple[_Context, ...]
     reference: str = ""
     answer: str
-    human: _Human
+    human: _HumanRatings
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
-    """One answer: its conversation, people's median ratings in the order of `RATINGS`, its scores by name."""
+class RatedAnswer:
+    """One answer with people's ratings and with scores.
+
+    `ratings` are the medians in the order of `RATINGS`; `scores` are by name.
+    """
 
     line: int
     task: str
     group: str
-    """The conversation: whole conversations are held out, since their turns share passages and people."""
-    case: Case
+    """The conversation. Whole conversations are held out, since their turns share passages and people."""
+    case: JudgeCase
     ratings: tuple[float, ...]
     scores: dict[str, float]
 
@@ -80,37 +83,37 @@ class Rated:
 class RatedAnswers:
     """The answers of a file that can be judged, and how many were left out, by reason."""
 
-    rated: tuple[Rated, ...]
+    rated: tuple[RatedAnswer, ...]
     left_out: dict[str, int]
 
 
-def read(path: Path, scores: Sequence[str] = ()) -> RatedAnswers:
-    """The answerable answers of a JSONL file, each with the named scores, or all that its first line records.
+def read_rated_answers(path: Path, scores: Sequence[str] = ()) -> RatedAnswers:
+    """Read the answerable answers of a JSONL file, each with the named scores, or all that its first line records.
 
     A score is a number under `judges`, or a field of the line itself. Raises BadInput, naming the line and the field.
     """
-    rated: list[Rated] = []
+    rated: list[RatedAnswer] = []
     left_out: dict[str, int] = {}
     names = list(scores)
     for number, data in read_jsonl(path):
         line = validated(_Line, data, file=path, line=number)
-        names = names or [GUARDS, *_recorded(data)]
-        if reason := _why_not(line):
+        names = names or [GUARD_SCORE, *_recorded_scores(data)]
+        if reason := _reason_to_leave_out(line):
             left_out[reason] = left_out.get(reason, 0) + 1
             continue
         case = _case(line)
-        found = {name: _score(data, name, path, number) for name in names if name != GUARDS}
-        if GUARDS in names:
-            found = {GUARDS: 1 / (1 + len(items_of(case))), **found}
+        found = {name: _score(data, name, path, number) for name in names if name != GUARD_SCORE}
+        if GUARD_SCORE in names:
+            found = {GUARD_SCORE: 1 / (1 + len(unsourced_items(case))), **found}
         group = line.task_id.partition("<::>")[0]
         medians = tuple(float(median(getattr(line.human, name))) for name in RATINGS)
-        rated.append(Rated(number, line.task_id, group, case, medians, found))
+        rated.append(RatedAnswer(number, line.task_id, group, case, medians, found))
     if not rated:
         raise BadInput("it holds no answerable answer with passages", file=path)
     return RatedAnswers(tuple(rated), left_out)
 
 
-def _why_not(line: _Line) -> str | None:
+def _reason_to_leave_out(line: _Line) -> str | None:
     if line.answerability != ("ANSWERABLE",):
         return "not answerable"
     if not any(context.text for context in line.contexts):
@@ -118,17 +121,17 @@ def _why_not(line: _Line) -> str | None:
     return None if line.answer else "an empty answer"
 
 
-def _case(line: _Line) -> Case:
-    return Case(
+def _case(line: _Line) -> JudgeCase:
+    return JudgeCase(
         kind="rag",
         turns=tuple(Turn(speaker=said.speaker, text=said.text) for said in line.input),
-        evidence=tuple(Piece(text=part.text) for part in line.contexts if part.text),
+        evidence=tuple(EvidencePassage(text=part.text) for part in line.contexts if part.text),
         references=(line.reference,) if line.reference else (),
         answer=line.answer,
     )
 
 
-def _recorded(data: Any) -> list[str]:
+def _recorded_scores(data: Any) -> list[str]:
     judges = data.get("judges")
     return sorted(judges) if isinstance(judges, dict) else []
 
@@ -137,6 +140,6 @@ def _score(data: Any, name: str, path: Path, line: int) -> float:
     judges = data.get("judges")
     value = judges[name] if isinstance(judges, dict) and name in judges else data.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        known = ", ".join([GUARDS, *_recorded(data)])
+        known = ", ".join([GUARD_SCORE, *_recorded_scores(data)])
         raise BadInput(f"no number of the name {name!r} ({known})", file=path, line=line, field=f"judges.{name}")
     return float(value)

@@ -1,4 +1,4 @@
-"""Counts of what a judge passes, beside what people say of it."""
+"""How many of the answers that people call good, and of those they call bad, a judge passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepdown.builder.common.intervals import Interval, exact_interval
 
 @dataclass(frozen=True, slots=True)
 class MeasuredShare:
-    """A count, and the rate behind it with its exact interval."""
+    """A share as it was measured: a count out of a total, its rate, and the exact interval of the rate."""
 
     count: int
     of: int
@@ -35,8 +35,8 @@ class MeasuredShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """How a judge that passes some answers compares with people who call some of them bad."""
+class PassRates:
+    """How many bad and how many good answers, by people's ratings, a judge passes."""
 
     passed_bad: int
     bad: int
@@ -55,12 +55,12 @@ class Measured:
 
     @property
     def bad_among_passed(self) -> MeasuredShare:
-        """P(bad | pass): what a dataset that believes the judge holds of bad answers."""
+        """P(bad | pass): the share of bad answers in a dataset that believes the judge."""
         return MeasuredShare(self.passed_bad, self.passed_bad + self.passed_good)
 
     @property
     def gain(self) -> float:
-        """P(pass | good) - P(pass | bad): 1 for people themselves, 0 for a coin."""
+        """P(pass | good) - P(pass | bad): 1 for a judge that agrees with people, 0 for one that tosses a coin."""
         return (self.recall.rate or 0.0) - (self.pseudo_pass.rate or 0.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -71,14 +71,14 @@ class Measured:
         }
 
 
-def measured(passes: Iterable[bool], good: Sequence[bool]) -> Measured:
-    """Compare verdicts with people's, in the same order.
+def pass_rates(passes: Iterable[bool], good: Sequence[bool]) -> PassRates:
+    """The rates of a judge's verdicts; `good` is what people say of the same answers, in the same order.
 
-    >>> measured([True, True, False], [True, False, False])
-    Measured(passed_bad=1, bad=2, passed_good=1, good=1)
+    >>> pass_rates([True, True, False], [True, False, False])
+    PassRates(passed_bad=1, bad=2, passed_good=1, good=1)
     """
     pairs = list(zip(passes, good, strict=True))
-    return Measured(
+    return PassRates(
         passed_bad=sum(passed and not fine for passed, fine in pairs),
         bad=sum(not fine for _, fine in pairs),
         passed_good=sum(passed and fine for passed, fine in pairs),

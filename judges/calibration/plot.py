@@ -1,4 +1,4 @@
-"""The calibration as a picture: what each score passes of bad and of good answers, over its thresholds."""
+"""The calibration as a plot: how much of the bad and of the good answers each score passes, over its thresholds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from stepdown.builder.common.intervals import exact_interval
 from stepdown.builder.errors import BadInput
 
 
-def draw(path: Path, scores: Mapping[str, Sequence[float]], good: Sequence[bool], target: float) -> None:
-    """Write an SVG or PNG. Raises BadInput: another ending, a place that can not be written, matplotlib missing."""
+def draw_plot(path: Path, scores: Mapping[str, Sequence[float]], good: Sequence[bool], target: float) -> None:
+    """Write an SVG or PNG file.
+
+    Raises BadInput for another ending, for a place that cannot be written, and where matplotlib is missing.
+    """
     if path.suffix.lower() not in {".svg", ".png"}:
         raise BadInput("a plot is an .svg or a .png", file=path)
     require("judge", "matplotlib")

@@ -1,4 +1,4 @@
-"""A whole calibration: the answers of a file, their scores measured, a choice tested, as one result to be shown."""
+"""A whole calibration as one result: the scores of a file's answers measured, and a choice of threshold tested."""
 
 from __future__ import annotations
 
@@ -9,55 +9,58 @@ from typing import Any
 from stepdown.builder.common.extras import require
 from stepdown.builder.errors import BadInput
 from stepdown.judges.calibration.choosing import (
-    Chosen,
-    Comparison,
     Difference,
-    arrays,
+    HeldOutResult,
+    PairedComparison,
+    as_arrays,
+    best_in_hindsight,
     candidates,
-    chosen,
     compared,
-    hindsight,
+    cross_validated,
 )
 from stepdown.judges.calibration.data import RatedAnswers
-from stepdown.judges.calibration.measure import Measured, measured
+from stepdown.judges.calibration.measure import PassRates, pass_rates
 from stepdown.judges.report import RATINGS
 
-GRID = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""Thresholds that are shown where none are asked for."""
+DEFAULT_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""The thresholds that are shown where nobody names any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdChoice:
-    """What was chosen on some conversations and came out on others."""
+    """The score and threshold that were chosen for a target, measured on conversations that were held out.
+
+    `single` chooses among single scores, `combination` among combinations.
+    """
 
     target: float
-    single: Chosen
-    combination: Chosen | None
-    comparison: Comparison | None
-    """None where one score alone leaves nothing to combine."""
-    in_hindsight: tuple[str, float, Measured]
+    single: HeldOutResult
+    combination: HeldOutResult | None
+    comparison: PairedComparison | None
+    """None, like `combination`, where there is only one score."""
+    in_hindsight: tuple[str, float, PassRates]
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Everything that a calibration says."""
+    """The result of a calibration."""
 
     answers: RatedAnswers
     least: float
-    table: tuple[tuple[str, float, Measured], ...]
-    """Score, threshold, and what it passes, against all ratings together."""
-    by_rating: tuple[tuple[str, str, float, Measured], ...]
-    """Rating, score, threshold: against one rating alone."""
+    table: tuple[tuple[str, float, PassRates], ...]
+    """(score, threshold, rates) against all ratings together."""
+    by_rating: tuple[tuple[str, str, float, PassRates], ...]
+    """(rating, score, threshold, rates) against one rating alone."""
     choice: ThresholdChoice
 
 
 def study(answers: RatedAnswers, thresholds: Sequence[float], target: float, least: float, seed: int) -> Study:
-    """Calibrate. Raises BadInput where the answers can not carry it."""
+    """The calibration of some answers. Raises BadInput where they are too few or all alike."""
     rated = answers.rated
     good = [one.is_good(least) for one in rated]
     scores = {name: [one.scores[name] for one in rated] for name in rated[0].scores}
     table = [
-        (name, threshold, measured([value >= threshold for value in values], good))
+        (name, threshold, pass_rates([value >= threshold for value in values], good))
         for name, values in scores.items()
         for threshold in thresholds
     ]
@@ -66,23 +69,25 @@ def study(answers: RatedAnswers, thresholds: Sequence[float], target: float, lea
             rating,
             name,
             threshold,
-            measured([v >= threshold for v in values], [one.ratings[place] >= least for one in rated]),
+            pass_rates([v >= threshold for v in values], [one.ratings[place] >= least for one in rated]),
         )
         for place, rating in enumerate(RATINGS)
         for name, values in scores.items()
         for threshold in thresholds
     ]
-    flags, groups = arrays(good, [one.group for one in rated])
+    flags, groups = as_arrays(good, [one.group for one in rated])
     singles, combined = candidates(scores)
-    single = chosen(singles, flags, groups, target)
-    combination = chosen(combined, flags, groups, target) if combined else None
+    single = cross_validated(singles, flags, groups, target)
+    combination = cross_validated(combined, flags, groups, target) if combined else None
     comparison = compared(single, combination, flags, groups, seed) if combination else None
-    choice = ThresholdChoice(target, single, combination, comparison, hindsight({**singles, **combined}, flags, target))
+    choice = ThresholdChoice(
+        target, single, combination, comparison, best_in_hindsight({**singles, **combined}, flags, target)
+    )
     return Study(answers, least, tuple(table), tuple(by_rating), choice)
 
 
-def lines(result: Study) -> Iterator[str]:
-    """The study in words and figures, for a terminal or a pipe."""
+def study_lines(result: Study) -> Iterator[str]:
+    """The study as text, for a terminal or a pipe."""
     rated = result.answers.rated
     good = sum(one.is_good(result.least) for one in rated)
     groups = len({one.group for one in rated})
@@ -94,40 +99,40 @@ def lines(result: Study) -> Iterator[str]:
     yield "against all ratings together; shares with exact 95% intervals"
     for name, threshold, found in result.table:
         yield f"{name} >= {threshold:g}"
-        yield from _measured(found)
+        yield from _rate_lines(found)
     yield ""
     yield "against one rating alone"
     for rating, name, threshold, found in result.by_rating:
         shares = f"P(pass | bad) {found.pseudo_pass}; P(bad | pass) {found.bad_among_passed}"
         yield f"{rating}, {name} >= {threshold:g}: {shares}"
     yield ""
-    yield from _choice(result.choice)
+    yield from _choice_lines(result.choice)
 
 
-def _measured(found: Measured) -> Iterator[str]:
+def _rate_lines(found: PassRates) -> Iterator[str]:
     yield f"  P(pass | bad)  {found.pseudo_pass}"
     yield f"  P(pass | good) {found.recall}"
     yield f"  P(bad | pass)  {found.bad_among_passed}"
 
 
-def _choice(choice: ThresholdChoice) -> Iterator[str]:
+def _choice_lines(choice: ThresholdChoice) -> Iterator[str]:
     yield f"chosen for P(pass | bad) <= {choice.target:g}, by nested cross-validation over conversations"
-    yield from _chosen("single score", choice.single)
+    yield from _result_lines("single score", choice.single)
     if choice.combination is not None and choice.comparison is not None:
-        yield from _chosen("combination", choice.combination)
+        yield from _result_lines("combination", choice.combination)
         yield "combination minus single, same answers, 95% over resampled conversations"
         yield f"  P(pass | good) - P(pass | bad)  {_difference(choice.comparison.gain)}"
         yield f"  P(pass | bad)                   {_difference(choice.comparison.pseudo_pass)}"
         yield f"  P(pass | good)                  {_difference(choice.comparison.recall)}"
-        yield f"  {verdict(choice.comparison)}"
+        yield f"  {claim(choice.comparison)}"
     name, threshold, found = choice.in_hindsight
     yield f"in hindsight, picked and measured on the same answers (not to be had): {name} >= {threshold:.4g}"
-    yield from _measured(found)
+    yield from _rate_lines(found)
 
 
-def _chosen(title: str, found: Chosen) -> Iterator[str]:
+def _result_lines(title: str, found: HeldOutResult) -> Iterator[str]:
     yield f"{title}, on conversations held out"
-    yield from _measured(found.held_out)
+    yield from _rate_lines(found.held_out)
     for name, count in found.picked.most_common():
         low, high = found.thresholds[name]
         yield f"  picked in {count} folds: {name}, threshold {low:.4g} to {high:.4g}"
@@ -137,8 +142,8 @@ def _difference(difference: Difference) -> str:
     return f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
 
 
-def verdict(comparison: Comparison) -> str:
-    """What may be claimed: that the combination is better only where its interval says so."""
+def claim(comparison: PairedComparison) -> str:
+    """What may be claimed of the combination. Only an interval without zero makes it better or worse."""
     gain = comparison.gain
     if gain.low > 0:
         return "the combination beats the best single score: the interval excludes zero"
@@ -148,7 +153,7 @@ def verdict(comparison: Comparison) -> str:
 
 
 def to_json(result: Study) -> dict[str, Any]:
-    """The study for other programs."""
+    """The study as JSON, for other programs."""
     choice = result.choice
     name, threshold, found = choice.in_hindsight
     return {
@@ -158,14 +163,14 @@ def to_json(result: Study) -> dict[str, Any]:
         "table": [{"score": n, "threshold": t, **m.to_json()} for n, t, m in result.table],
         "by_rating": [{"rating": r, "score": n, "threshold": t, **m.to_json()} for r, n, t, m in result.by_rating],
         "target": choice.target,
-        "single": _chosen_json(choice.single),
-        "combination": _chosen_json(choice.combination) if choice.combination else None,
+        "single": _result_json(choice.single),
+        "combination": _result_json(choice.combination) if choice.combination else None,
         "comparison": _comparison_json(choice.comparison) if choice.comparison else None,
         "in_hindsight": {"score": name, "threshold": threshold, **found.to_json()},
     }
 
 
-def _chosen_json(found: Chosen) -> dict[str, Any]:
+def _result_json(found: HeldOutResult) -> dict[str, Any]:
     picked = [
         {"score": name, "folds": count, "thresholds": [_finite(t) for t in found.thresholds[name]]}
         for name, count in found.picked.most_common()
@@ -178,16 +183,16 @@ def _finite(value: float) -> float | None:
     return value if value != float("inf") else None
 
 
-def _comparison_json(found: Comparison) -> dict[str, Any]:
+def _comparison_json(found: PairedComparison) -> dict[str, Any]:
     parts = {"gain": found.gain, "pass_given_bad": found.pseudo_pass, "pass_given_good": found.recall}
     return {
         **{name: {"value": part.value, "interval": [part.low, part.high]} for name, part in parts.items()},
-        "claim": verdict(found),
+        "claim": claim(found),
     }
 
 
-def check(thresholds: Sequence[float], target: float, seed: int) -> None:
-    """Raises BadInput for a threshold, a target or a seed that is none, or where a library is missing."""
+def check_options(thresholds: Sequence[float], target: float, seed: int) -> None:
+    """Raises BadInput for an invalid threshold, target or seed, and where a library is missing."""
     require("judge", "numpy", "statsmodels")
     if not 0 <= target < 1:
         raise BadInput(f"{target:g} is no share: from 0 to below 1", field="--target")

@@ -1,7 +1,7 @@
 """Deterministic guards: figures, dates, names and units of an answer that its sources do not have.
 
-A guard accuses nobody. What it finds becomes an item that the judge must settle, quoting evidence: honest answers
-count, convert and round too. Every pattern is linear in the length of the text, which is hostile.
+What a guard finds is no fault yet, since honest answers count, convert and round too. It becomes an item that the judge
+must settle by quoting evidence. Every pattern takes time linear in the length of the text, which is hostile.
 """
 
 from __future__ import annotations
@@ -10,72 +10,84 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 from stepdown.judges.guards import dates, names, numbers, units
 from stepdown.judges.text import plain, sentences
 
-Kind = Literal["number", "date", "name", "unit"]
-FIGURES: frozenset[str] = frozenset({"number", "date"})
-"""Kinds of which no item is harmless."""
+ItemKind = Literal["number", "date", "name", "unit"]
+FIGURE_KINDS: frozenset[str] = frozenset({"number", "date"})
+"""Kinds of item that a judge may not call harmless."""
 LONGEST_CONTEXT = 200
+"""How many characters of an item's sentence are shown with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """Something that the answer says and neither evidence nor conversation has, and the sentence it stands in."""
+class UnsourcedItem:
+    """Something that the answer says and neither evidence nor conversation has, with its sentence as `context`.
 
-    kind: Kind
+    Prompts and reports call it an item.
+    """
+
+    kind: ItemKind
     text: str
     context: str
 
+    def to_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "text": self.text, "context": self.context}
 
-def items_of(case: Case) -> tuple[Item, ...]:
-    """What a judge of this case must settle one by one, each once, in the answer's order."""
-    found: dict[tuple[str, str], Item] = {}
-    sources = Sources.of(case)
+
+def unsourced_items(case: JudgeCase) -> tuple[UnsourcedItem, ...]:
+    """The items that a judge of this case must settle, each once, in the answer's order."""
+    found: dict[tuple[str, str], UnsourcedItem] = {}
+    sources = SourceContents.of(case)
     for sentence in sentences(plain(case.answer)):
         for kind, text in sources.unknown(sentence):
             shown = sentence if len(sentence) <= LONGEST_CONTEXT else _around(sentence, text)
-            found.setdefault((kind, text.casefold()), Item(kind, text, shown))
+            found.setdefault((kind, text.casefold()), UnsourcedItem(kind, text, shown))
     return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """What evidence and conversation hold, as the guards look for it."""
+class SourceContents:
+    """The numbers, dates, names and units that evidence and conversation contain."""
 
-    numbers: numbers.Known
-    dates: dates.Known
-    names: names.Known
-    units: units.Known
+    numbers: numbers.KnownNumbers
+    dates: dates.KnownDates
+    names: names.KnownNames
+    units: units.KnownUnits
 
     @classmethod
-    def of(cls, case: Case) -> Sources:
-        """Those of a case. The candidate has seen the evidence and the conversation; references it has not."""
-        parts = [*(f"{piece.title}\n{piece.text}" for piece in case.evidence)]
+    def of(cls, case: JudgeCase) -> SourceContents:
+        """The contents of a case's evidence and conversation. The candidate has not seen the references."""
+        parts = [*(f"{passage.title}\n{passage.text}" for passage in case.evidence)]
         parts += [f"{turn.speaker}: {turn.text}" for turn in case.turns]
         return cls.of_texts(parts)
 
     @classmethod
-    def of_texts(cls, texts: Iterable[str]) -> Sources:
+    def of_texts(cls, texts: Iterable[str]) -> SourceContents:
         text = plain("\n\n".join(texts))
-        return cls(numbers.Known.of(text), dates.Known.of(text), names.Known.of(text), units.Known.of(text))
+        return cls(
+            numbers.KnownNumbers.of(text),
+            dates.KnownDates.of(text),
+            names.KnownNames.of(text),
+            units.KnownUnits.of(text),
+        )
 
-    def unknown(self, sentence: str) -> Iterator[tuple[Kind, str]]:
-        """What of a sentence of the answer, in plain form, they do not hold."""
+    def unknown(self, sentence: str) -> Iterator[tuple[ItemKind, str]]:
+        """What a sentence of the answer, in plain form, contains and the sources do not."""
         found = dates.dates(sentence)
         for date in found:
             if not self.dates.has(date, self.numbers.years):
                 yield "date", date.text
         rest = dates.blanked(sentence, found)
-        accused = set()
+        unknown_numbers = set()
         for number in numbers.figures(rest):
             if not self.numbers.has(number):
-                accused.add(number.start)
+                unknown_numbers.add(number.start)
                 yield "number", number.text
         for unit in units.measures(rest):
-            # Where the number itself is to be settled, its unit is settled with it.
-            if unit.number_at not in accused and not self.units.has(unit):
+            # A unit whose number is an item already is settled with that item.
+            if unit.number_at not in unknown_numbers and not self.units.has(unit):
                 yield "unit", unit.text
         for name in names.names(rest):
             if not self.names.has(name):

@@ -1,4 +1,4 @@
-"""Dates and times of day, however written: `May 3rd` and `2024-05-03` are one day where nothing says otherwise."""
+"""Dates and times of day, however written: `May 3rd` and `2024-05-03` are the same day unless a year says otherwise."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepdown.judges.text import listed
+from stepdown.judges.text import word_list
 
 MONTHS = "january february march april may june july august september october november december"
-_MONTHS = listed(MONTHS)
+_MONTHS = word_list(MONTHS)
 _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
 _MONTH |= {name[:3]: number for name, number in _MONTH.items()} | {"sept": 9}
 _NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
 _DAYS = {
     word: number
     for number, word in enumerate(
-        listed(
+        word_list(
             "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
             "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
         ),
@@ -56,8 +56,9 @@ _OCLOCK = re.compile(r"(?<![\d:.])(?P<h>\d{1,2}) o'clock", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date or a time where it stands, and what it may be: (year, month, day), None where it does not say; or
-    minutes since midnight.
+    """A date or a time with its place in the text, and what it may mean.
+
+    `days` are (year, month, day), None for what is not said; `minutes` count from midnight.
     """
 
     start: int
@@ -68,14 +69,14 @@ class Date:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDates:
     """The dates and times of the sources."""
 
     days: frozenset[tuple[int | None, int | None, int | None]]
     minutes: frozenset[int]
 
     @classmethod
-    def of(cls, text: str) -> Known:
+    def of(cls, text: str) -> KnownDates:
         found = dates(text)
         return cls(
             frozenset(day for date in found for day in date.days),
@@ -83,15 +84,15 @@ class Known:
         )
 
     def has(self, date: Date, years: frozenset[int]) -> bool:
-        """Whether the sources have it. A source that names no year is of any year that the sources name."""
+        """Whether the sources have it. A source's date without a year matches every year that the sources name."""
         if date.minutes:
             return not date.minutes.isdisjoint(self.minutes)
         return any(self._is_day(*day, years) for day in date.days)
 
     def _is_day(self, year: int | None, month: int | None, day: int | None, years: frozenset[int]) -> bool:
-        for own_year, own_month, own_day in self.days:
-            same = month in (None, own_month) and day in (None, own_day)
-            if same and (year in (None, own_year) or (own_year is None and year in years)):
+        for known_year, known_month, known_day in self.days:
+            same = month in (None, known_month) and day in (None, known_day)
+            if same and (year in (None, known_year) or (known_year is None and year in years)):
                 return True
         return False
 
@@ -110,7 +111,7 @@ def dates(text: str) -> list[Date]:
 
 
 def blanked(text: str, found: Sequence[Date]) -> str:
-    """The text with dates blanked out, so that their parts are no numbers; everything else stays where it was."""
+    """The text with its dates blanked out, so that their parts do not count as numbers. Places do not change."""
     parts, place = [], 0
     for date in found:
         parts += [text[place : date.start], "_" * (date.end - date.start)]
@@ -124,17 +125,17 @@ def _days(text: str) -> Iterator[Date]:
             parts = found.groupdict()
             if "month" in parts and parts["month"].lower() == "may" and not parts["month"][0].isupper():
                 continue
-            if days := frozenset(_read(parts)):
+            if days := frozenset(_possible_days(parts)):
                 yield Date(found.start(), found.end(), found[0], days=days)
     for found in _MONTH_ALONE.finditer(text):
-        # `May` is a verb and `March` an order: the first of them only where something says that it is a month.
+        # `May` is also a verb, so it counts only after a word that goes with a month.
         if found["month"] != "May" or _MONTH_AS_VERB.search(text, max(0, found.start() - 10), found.start()):
             yield Date(
                 found.start(), found.end(), found[0], days=frozenset({(None, _MONTH[found["month"].lower()], None)})
             )
 
 
-def _read(parts: dict[str, str | None]) -> Iterator[tuple[int | None, int | None, int | None]]:
+def _possible_days(parts: dict[str, str | None]) -> Iterator[tuple[int | None, int | None, int | None]]:
     years = _years(parts.get("y"))
     if parts.get("a") is not None:
         a, b = int(parts["a"] or 0), int(parts["b"] or 0)
@@ -166,7 +167,7 @@ def _years(text: str | None) -> list[int | None]:
 def _times(text: str) -> Iterator[Date]:
     for found in _CLOCK.finditer(text):
         hour, minute, half = int(found["h"]), int(found["min"]), (found["half"] or "").lower()
-        # 3.50 is a price or a length unless something says that it is a time.
+        # 3.50 is a price or a length unless am or pm follows.
         if hour <= 24 and (half or ":" in found[0]):
             yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, minute, half))
     for pattern in (_HOUR, _OCLOCK):
@@ -181,7 +182,7 @@ def _times(text: str) -> Iterator[Date]:
 
 
 def _minutes(hour: int, minute: int, half: str) -> frozenset[int]:
-    """Minutes since midnight; without am or pm both readings of a clock's face."""
+    """Minutes since midnight; both readings of the hour where neither am nor pm is said."""
     if half == "exact":
         return frozenset({hour * 60})
     if half and hour <= 12:

@@ -9,36 +9,36 @@ from importlib.resources import files
 import regex
 
 from stepdown.judges.guards.dates import MONTHS
-from stepdown.judges.text import listed
+from stepdown.judges.text import word_list
 
 _WORD = regex.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
 _OPENED = regex.compile(r"(?:^|[:;.!?(] ?)[^\w]*+")
-"""What comes before a word that is capitalised because it comes first."""
-_JOINING = frozenset(listed("of the de la le du des van von der den di da del for"))
+"""What stands before a word that may be capitalised only because it opens a sentence."""
+_JOINING = frozenset(word_list("of the de la le du des van von der den di da del for"))
 _OPENING = frozenset((files(__package__) / "openings.txt").read_text(encoding="utf-8").split())
-"""Words that open a sentence and belong to no name."""
-_CALENDAR = frozenset(listed(f"{MONTHS} jan feb mar apr jun jul aug sep sept oct nov dec am pm"))
-_NO_NAMES = frozenset(listed("i i'm i'll i've i'd ok q a us usd eur gbp jpy inr cny rmb chf"))
+"""Words that open sentences and are part of no name."""
+_CALENDAR = frozenset(word_list(f"{MONTHS} jan feb mar apr jun jul aug sep sept oct nov dec am pm"))
+_NO_NAMES = frozenset(word_list("i i'm i'll i've i'd ok q a us usd eur gbp jpy inr cny rmb chf"))
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name where it stands, and the words that it is made of."""
+    """A name as it is written, and the words that it is made of."""
 
     text: str
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The words of the sources, and what their capitalised ones may be shortened to."""
+class KnownNames:
+    """The words of the sources, their acronyms, and the initials that their capitalised words may be shortened to."""
 
     words: tuple[str, ...]
     initials: frozenset[str]
     acronyms: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> Known:
+    def of(cls, text: str) -> KnownNames:
         words = [match[0] for match in _WORD.finditer(text)]
         folded = {_folded(word) for word in words} | {
             part for word in words for part in regex.split("['&]", word.casefold())
@@ -47,12 +47,12 @@ class Known:
         return cls(tuple(sorted(folded)), frozenset(_initials(words)), frozenset(acronyms))
 
     def has(self, name: Name) -> bool:
-        """Whether every word of it is there, or its initials or its long form are."""
+        """Whether the sources have every word of the name, or its initials, or what it is short for."""
         if all(self._has_word(word) for word in name.words):
             return True
         initials = "".join(word[0] for word in name.words if word[0].isupper())
-        # `Space and Sea Agency` is two names here, and either end of SSA.
-        return len(initials) > 1 and any(own.startswith(initials) or own.endswith(initials) for own in self.acronyms)
+        # `Space and Sea Agency` is two names here; each of them is one end of SSA.
+        return len(initials) > 1 and any(one.startswith(initials) or one.endswith(initials) for one in self.acronyms)
 
     def _has_word(self, word: str) -> bool:
         folded = _folded(word)
@@ -73,7 +73,7 @@ class Known:
 
 
 def names(text: str) -> list[Name]:
-    """The names of a sentence in plain form. Its first word alone is none, unless it is written like one.
+    """The names in a sentence in plain form. Its first word alone is no name, unless it is written like one.
 
     >>> [name.text for name in names("However, Ada Lovelace met the Duke of Wellington and NASA in Bath.")]
     ['Ada Lovelace', 'Duke of Wellington', 'NASA', 'Bath']
@@ -92,7 +92,7 @@ def names(text: str) -> list[Name]:
 
 
 def _runs(text: str) -> list[list[regex.Match[str]]]:
-    """Capitalised words that follow each other, with what joins them."""
+    """Runs of capitalised words that follow each other, with the small words that join them."""
     runs: list[list[regex.Match[str]]] = []
     current: list[regex.Match[str]] = []
     joining: list[regex.Match[str]] = []
@@ -118,7 +118,7 @@ def _runs(text: str) -> list[list[regex.Match[str]]]:
 
 
 def _without_opening(run: list[regex.Match[str]]) -> list[regex.Match[str]]:
-    """Words that come first without those that are capitalised only because they do."""
+    """The run at a sentence's beginning, without a word that is capitalised only because it comes first."""
     first = run[0][0]
     if len(run) == 1:
         return run if _is_acronym(first) or any(letter.isupper() for letter in first[1:]) else []
@@ -131,7 +131,7 @@ def _without_opening(run: list[regex.Match[str]]) -> list[regex.Match[str]]:
 
 
 def _is_heading(text: str) -> bool:
-    """A line in title case, or that ends with a colon: capitals are manners there."""
+    """Whether a line is a heading, by its final colon: capitals there do not make a name."""
     stripped = text.strip("*_#: ")
     words = [match[0] for match in _WORD.finditer(stripped)]
     return text.rstrip("*_ ").endswith(":") and len(words) <= 8
@@ -143,7 +143,7 @@ def _is_acronym(word: str) -> bool:
 
 
 def _initials(words: list[str]) -> set[str]:
-    """The initials of every run of two to six capitalised words, small joining words left out."""
+    """The initials of every run of two to six capitalised words; small joining words are skipped."""
     found: set[str] = set()
     run = ""
     for word in words:

@@ -10,18 +10,18 @@ from typing import Literal
 
 import regex
 
-from stepdown.judges.text import listed
+from stepdown.judges.text import word_list
 
-_UNITS = listed(
+_UNITS = word_list(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
 )
-_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
+_TENS = word_list("twenty thirty forty fifty sixty seventy eighty ninety")
 _SMALL = {word: value for value, word in enumerate(_UNITS)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
 _ORDINALS = {
     word: value
     for value, word in enumerate(
-        listed(
+        word_list(
             "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
             "sixteenth seventeenth eighteenth nineteenth"
         ),
@@ -61,42 +61,44 @@ _CITATION = regex.compile(r"\[\d{1,3}\]")
 _SOURCE = regex.compile(
     r"\b(?:passages?|sources?|documents?) \d{1,3}(?:(?:, and |, | and | & )\d{1,3})*+(?![\d.,]\d)", regex.IGNORECASE
 )
-"""What names the passages that it rests on, not what they say."""
+"""References to passages by number: they say nothing about the subject."""
 _ROUNDED = Fraction(5, 100)
-"""How far, as a share, an answer that says `about` may be from what it rounds."""
+"""How far an answer that says `about` may be from the number that it rounds, as a share of it."""
 _LONGEST = 30
-"""Digits of a number that is reckoned with; longer ones are compared as they are."""
+"""Numbers of more digits are compared as text."""
 
-Space = Literal["plain", "ratio", "percent", "text"]
-Reading = tuple[Space, Fraction | str]
+ReadingKind = Literal["plain", "ratio", "percent", "text"]
+Reading = tuple[ReadingKind, Fraction | str]
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number where it stands, and every value that it may be read as."""
+    """A number with its place in the text, and every value that it may be read as."""
 
     start: int
     end: int
     text: str
     readings: frozenset[Reading]
     hedged: bool = False
-    """Whether it is said to be about right."""
+    """Whether the text says that it is approximate (`about`, `nearly`)."""
     parts: tuple[frozenset[Reading], ...] = ()
-    """Of a share such as `3 out of 4`: its two numbers by themselves."""
+    """The two numbers of a share such as `3 out of 4`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNumbers:
     """The numbers of the sources."""
 
     readings: frozenset[Reading]
     sorted: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, text: str) -> Known:
-        """From plain text (`judges.text.plain`); dates are numbers here too."""
+    def of(cls, text: str) -> KnownNumbers:
+        """The numbers of a plain text (`judges.text.plain`), those in dates too."""
         readings = {
-            reading for number in [*_in_digits(text), *_spelt(text), *_parts(text)] for reading in number.readings
+            reading
+            for number in [*_in_digits(text), *_spelt(text), *_fractions_in_words(text)]
+            for reading in number.readings
         }
         for found in _OTHER.finditer(text):
             word = found[1].lower()
@@ -105,9 +107,9 @@ class Known:
             else:
                 readings.add(("plain", Fraction(_TIMES.get(word) or _ORDINALS[word])))
         if "%" in text or regex.search(r"per ?cent", text, regex.IGNORECASE):
-            # A table says percent once, in its head.
-            readings |= {("percent", value) for space, value in readings if space == "plain"}
-        plain = tuple(sorted({value for space, value in readings if space == "plain" and isinstance(value, Fraction)}))
+            # A table says percent only once, in its heading.
+            readings |= {("percent", value) for kind, value in readings if kind == "plain"}
+        plain = tuple(sorted({value for kind, value in readings if kind == "plain" and isinstance(value, Fraction)}))
         return cls(frozenset(readings), plain)
 
     @property
@@ -116,13 +118,13 @@ class Known:
         return frozenset(int(value) for value in self.sorted if value.denominator == 1 and 1000 <= value <= 2999)
 
     def has(self, number: Number) -> bool:
-        """Whether one of its readings is there, or is near enough where the answer says `about`."""
+        """Whether the sources have one of its readings, or one that is near enough where the answer says `about`."""
         if not number.readings.isdisjoint(self.readings):
             return True
         if number.parts and not any(part.isdisjoint(self.readings) for part in number.parts):
             return True
         return number.hedged and any(
-            self._near(value) for space, value in number.readings if space == "plain" and isinstance(value, Fraction)
+            self._near(value) for kind, value in number.readings if kind == "plain" and isinstance(value, Fraction)
         )
 
     def _near(self, value: Fraction) -> bool:
@@ -131,8 +133,9 @@ class Known:
 
 
 def figures(text: str) -> list[Number]:
-    """The numbers of an answer's sentence that its sources should have, in order. `one` is mostly a pronoun; citations
-    and what merely orders the text (`first`) are none.
+    """The numbers in a sentence of an answer that its sources should have, in order.
+
+    Left out are `one`, which is mostly a pronoun, citations, and words that only order the text, such as `first`.
 
     >>> [number.text for number in figures("One of 12,500 is first, or two-thirds, about 3 million, [2].")]
     ['12,500', 'two-thirds', '3 million']
@@ -140,7 +143,9 @@ def figures(text: str) -> list[Number]:
     kept: list[Number] = []
     cited = {found.start() + 1 for found in _CITATION.finditer(text)}
     cited |= {found.start() + at.start() for found in _SOURCE.finditer(text) for at in regex.finditer(r"\d+", found[0])}
-    for number in sorted([*_parts(text), *_in_digits(text), *_spelt(text)], key=lambda n: (n.start, -n.end)):
+    for number in sorted(
+        [*_fractions_in_words(text), *_in_digits(text), *_spelt(text)], key=lambda n: (n.start, -n.end)
+    ):
         inside = kept and number.start < kept[-1].end
         if not inside and number.text.lower() != "one" and number.start not in cited:
             kept.append(number)
@@ -168,7 +173,7 @@ def _spelt(text: str) -> Iterator[Number]:
 
 
 def _values(parts: list[str]) -> list[int]:
-    """What a run of number words may mean: `two thousand and five`, or a year as one says it."""
+    """What a run of number words may mean: `two thousand and five`, or a spoken year such as `nineteen ninety`."""
     if len(parts) > _LONGEST:
         return []
     total = current = 0
@@ -193,7 +198,7 @@ def _values(parts: list[str]) -> list[int]:
 def _number(
     text: str, start: int, end: int, value: Fraction, scale: int | None = None, extra: set[Reading] | None = None
 ) -> Number:
-    """The number with what follows it: a scale, a percent sign, the whole that it is a part of."""
+    """The number together with what follows it: a scale, a percent sign, or the whole that it is a part of."""
     readings: set[Reading] = {("plain", value), *(extra or ())}
     parts: tuple[frozenset[Reading], ...] = ()
     if scale:
@@ -224,7 +229,7 @@ def _number(
 
 
 def _whole_after(text: str, end: int, part: Fraction) -> tuple[Fraction, int] | None:
-    """What a number is a part of: `3 out of 4`, `3/4`, `one in four`. No year is: `five in 2020`."""
+    """The whole that a number is a part of: `3 out of 4`, `3/4`, `one in four`. A year is not: `five in 2020`."""
     between = _OUT_OF.match(text, end)
     if between is None:
         return None
@@ -243,7 +248,7 @@ def _split(run: str) -> list[str]:
     return regex.split(r"-| and | ", run.lower())
 
 
-def _parts(text: str) -> Iterator[Number]:
+def _fractions_in_words(text: str) -> Iterator[Number]:
     """Fractions in words: `half`, `two-thirds`, `a quarter of`, `three and a half`."""
     for found in _SPELT.finditer(text):
         part = _PART_AFTER.match(text, found.end())

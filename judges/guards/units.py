@@ -1,4 +1,4 @@
-"""Units and currencies of an answer's numbers: 5 kg is not what evidence says that speaks of pounds."""
+"""Units and currencies of an answer's numbers: evidence that speaks of pounds does not support 5 kg."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _ALIASES = {
 }
 _UNIT = {alias: unit for unit, aliases in _ALIASES.items() for alias in aliases.split()}
 _SAME = {"pound sterling": {"pound"}, "pound": {"pound sterling"}, "degree": {"celsius", "fahrenheit"}}
-"""Units that one word stands for."""
+"""Units whose names people use for each other."""
 _NAMED = "|".join(
     re.escape(alias)
     for alias in sorted(_UNIT, key=len, reverse=True)
@@ -90,7 +90,7 @@ _NUMBER_BEFORE = re.compile(r"\d[\d,.' ]*$")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A unit with its number: where the number begins, the text of both, and the unit."""
+    """A number with its unit: where the number begins, the text of both, and the unit's name."""
 
     number_at: int
     text: str
@@ -98,13 +98,13 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The units that the sources speak of, with a number or without."""
+class KnownUnits:
+    """The units that the sources mention, with a number or without."""
 
     units: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> Known:
+    def of(cls, text: str) -> KnownUnits:
         found = {_unit(match[0]) for match in _ANY.finditer(text)}
         return cls(frozenset(found))
 

@@ -1,4 +1,4 @@
-"""The words that a judge model is given, as files. A changed word is another judge: their digest enters cache keys."""
+"""The prompts of a judge model, as files. Their digest enters cache keys: a changed word makes another judge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 from stepdown.builder.records import digest, exact_digest
-from stepdown.judges.report import tool
+from stepdown.judges.report import report_tool
 
 NAMES = ("rubric", "rag", "meeting", "question")
 
@@ -19,5 +19,5 @@ def prompt(name: str) -> str:
 
 @cache
 def prompts_digest() -> str:
-    """Of all prompt files and the report's schema."""
-    return digest([*((name, prompt(name)) for name in NAMES), exact_digest(tool())])
+    """The digest of all prompt files and of the report's schema."""
+    return digest([*((name, prompt(name)) for name in NAMES), exact_digest(report_tool())])

@@ -14,7 +14,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import FIRST, Instance, Response
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.qmsum import QMSum
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 from tests.judged.judged_files import OWN, changed, named, own, upstream, written
 
 FILE = str(OWN / "qmsum.jsonl")
@@ -25,7 +25,7 @@ def listed(harness: Harness, file: str = FILE, **source: Any) -> dict[str, str |
     return {instance.id: instance.dropped for instance in harness.instances({"file": file, **source})}
 
 
-def shown(harness: Harness, name: str) -> tuple[str, Case]:
+def shown(harness: Harness, name: str) -> tuple[str, JudgeCase]:
     """The query with its transcript as a model sees it, and the case of an answer."""
     with harness.open(named(harness, {"file": FILE}, name)) as episode:
         messages = episode.prefix().messages

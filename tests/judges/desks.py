@@ -10,7 +10,7 @@ from typing import Any
 from stepdown.builder.config.validation import validated
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.base import Episode, Harness
-from stepdown.judges.case import Case
+from stepdown.judges.case import JudgeCase
 from tests.judges.playing import LIBRARY
 from tests.provider import Answer, Request
 
@@ -35,11 +35,11 @@ class Asked(Episode):
     def verdict(self) -> Ruling:
         return Ruling(Verdict.FAIL, "no word of an answer")
 
-    def case(self) -> Case | None:
+    def case(self) -> JudgeCase | None:
         if self._answer == "...":
             return None
         shared = {key: self._scene[key] for key in ("kind", "turns", "evidence", "references")}
-        return validated(Case, {**shared, "answer": self._answer})
+        return validated(JudgeCase, {**shared, "answer": self._answer})
 
 
 class InfoDesk(Harness):

@@ -15,8 +15,8 @@ from typing import Any
 
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.validation import validated
-from stepdown.judges.case import Case
-from stepdown.judges.report import NAME
+from stepdown.judges.case import JudgeCase
+from stepdown.judges.report import TOOL_NAME
 from tests.provider import Answer, Request
 
 LIBRARY = Path(__file__).parent / "library.jsonl"
@@ -28,7 +28,7 @@ class Entry:
     """One answer of the library: the case, what there is to see in it, and what should become of it."""
 
     name: str
-    case: Case
+    case: JudgeCase
     seen: dict[str, Any]
     parts: tuple[str, ...]
     risk: str
@@ -43,7 +43,7 @@ def entries() -> Iterator[Entry]:
         scene = json.loads(line)
         shared = {key: scene[key] for key in ("kind", "turns", "evidence", "references")}
         for answer in scene["answers"]:
-            case = validated(Case, {**shared, "answer": answer["answer"]})
+            case = validated(JudgeCase, {**shared, "answer": answer["answer"]})
             assert bool(answer["risk"]) == (answer["expect"] == "fail")
             yield Entry(f"{scene['id']}/{answer['id']}", case, answer, tuple(scene["parts"]), answer["risk"])
 
@@ -144,7 +144,7 @@ def injected(request: Request) -> Report:
 
 def reporting(judge: Callable[[Request], Report]) -> Callable[[Request], Answer]:
     """The ability of a judge model for `tests.provider`."""
-    return lambda request: Answer("The verdict is: passed.", tool_calls=((NAME, json.dumps(judge(request))),))
+    return lambda request: Answer("The verdict is: passed.", tool_calls=((TOOL_NAME, json.dumps(judge(request))),))
 
 
 def with_judges(url: str, *names: str, **panel: Any) -> Config:

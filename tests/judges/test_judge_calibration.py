@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepdown.judges.calibration.choosing import arrays, candidates, chosen, compared, threshold_for
+from stepdown.judges.calibration.choosing import as_arrays, candidates, compared, cross_validated, threshold_for
 from tests.conftest import ROOT, Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import entries, reporting
@@ -133,13 +133,13 @@ def test_noise_is_not_claimed_to_add_anything(file: Path) -> None:
 def test_nothing_of_a_held_out_conversation_reaches_its_own_threshold() -> None:
     """Changing the scores of one conversation changes nobody else's share of folds in which it is held out."""
     draw = np.random.default_rng(3)
-    good, groups = arrays([bool(n % 3) for n in range(60)], [str(n // 5) for n in range(60)])
+    good, groups = as_arrays([bool(n % 3) for n in range(60)], [str(n // 5) for n in range(60)])
     scores = draw.random(60)
     changed = scores.copy()
     changed[groups == 0] = draw.random(5)
-    first = chosen({"s": scores}, good, groups, 0.2)
+    first = cross_validated({"s": scores}, good, groups, 0.2)
     own = threshold_for(scores[groups != 0], good[groups != 0], 0.2)
-    second = chosen({"s": changed}, good, groups, 0.2)
+    second = cross_validated({"s": changed}, good, groups, 0.2)
     assert list(first.passes[:5]) == [bool(v >= own) for v in scores[:5]]
     assert list(second.passes[:5]) == [bool(v >= own) for v in changed[:5]]
 
@@ -159,8 +159,8 @@ def test_a_threshold_keeps_its_target_and_is_the_lowest_that_does(rows: list[tup
 
 
 def test_a_procedure_compared_with_itself_differs_by_nothing() -> None:
-    good, groups = arrays([bool(n % 3) for n in range(60)], [str(n // 5) for n in range(60)])
-    one = chosen(candidates({"s": list(np.linspace(0, 1, 60))})[0], good, groups, 0.2)
+    good, groups = as_arrays([bool(n % 3) for n in range(60)], [str(n // 5) for n in range(60)])
+    one = cross_validated(candidates({"s": list(np.linspace(0, 1, 60))})[0], good, groups, 0.2)
     gain = compared(one, one, good, groups, seed=0).gain
     assert (gain.value, gain.low, gain.high, gain.excludes_zero) == (0.0, 0.0, 0.0, False)
 

@@ -14,22 +14,24 @@ from hypothesis import strategies as st
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig, Thresholds
 from stepdown.builder.records import Response, Stop, ToolCall, Verdict
-from stepdown.judges.case import Case, Piece, Turn
-from stepdown.judges.decision import MOST_ITEMS, Grounds, decided, problems
-from stepdown.judges.guards import items_of
-from stepdown.judges.panel import judge_case, ruled
-from stepdown.judges.report import Malformed, Report, read
+from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
+from stepdown.judges.decision import MOST_ITEMS, QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.guards import unsourced_items
+from stepdown.judges.panel import judge_case, panel_verdict
+from stepdown.judges.report import MalformedReport, Report, report_of
 from stepdown.judges.text import Tokens, sentences, words
 
-CASE = Case(
+CASE = JudgeCase(
     kind="rag",
     turns=(Turn(speaker="user", text="When was the mill built and who owns it?"),),
     evidence=(
-        Piece(title="The mill", text="The mill was built in 1790. It belongs to the Marsh family. It has two wheels."),
+        EvidencePassage(
+            title="The mill", text="The mill was built in 1790. It belongs to the Marsh family. It has two wheels."
+        ),
     ),
     answer="It was built in 1790. The Marsh family owns it. Happy to help with more!",
 )
-GROUNDS = Grounds(CASE, items_of(CASE))
+CHECKER = QuoteChecker(CASE, unsourced_items(CASE))
 FINE: dict[str, Any] = {
     "parts": [
         {"part": "when", "status": "given", "answer_quote": "It was built in 1790."},
@@ -70,11 +72,11 @@ def report(*path: Any, **change: Any) -> Report:
 
 
 def rules(one: Report, **thresholds: int) -> list[str]:
-    return [reason.rule for reason in decided(one, GROUNDS, Thresholds(**thresholds))]
+    return [reason.rule for reason in failure_reasons(one, CHECKER, Thresholds(**thresholds))]
 
 
 def test_an_answer_without_fault_passes_whatever_word_the_judge_has_for_it() -> None:
-    assert problems(report(), GROUNDS, Thresholds()) == []
+    assert report_problems(report(), CHECKER, Thresholds()) == []
     assert rules(report()) == rules(report(verdict="passed")) == []
 
 
@@ -110,16 +112,18 @@ def test_each_observation_fails_by_its_rule(path: tuple[Any, ...], change: dict[
 def test_a_figure_in_a_claim_without_support_fails_whatever_else_has_it(answer: str, quotes: list[str]) -> None:
     """That the evidence has the figure of something else, or that it is settled as an item, supports no claim."""
     case = CASE.model_copy(update={"answer": f"{CASE.answer} {answer}"})
-    grounds = Grounds(case, items_of(case))
+    checker = QuoteChecker(case, unsourced_items(case))
     made_up = {"answer_quote": answer, "kind": "other", "crucial": False, "status": "unsupported"}
-    items = [{"item": 1, "status": "derived", "evidence_quotes": ["built in 1790"]}] * len(grounds.items)
+    items = [{"item": 1, "status": "derived", "evidence_quotes": ["built in 1790"]}] * len(checker.items)
     one = report(claims=[*FINE["claims"], {**made_up, "evidence_quotes": quotes}], items=items)
-    assert [reason.rule for reason in decided(one, grounds, Thresholds())] == ["unsupported claim"]
+    assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == ["unsupported claim"]
 
 
 def test_one_word_is_a_quote_where_the_evidence_is_one_word() -> None:
-    grounds = Grounds(CASE.model_copy(update={"evidence": (Piece(text="Lisbon."), Piece(text="No, Porto"))}), ())
-    assert [grounds.in_evidence(quote) for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
+    checker = QuoteChecker(
+        CASE.model_copy(update={"evidence": (EvidencePassage(text="Lisbon."), EvidencePassage(text="No, Porto"))}), ()
+    )
+    assert [checker.in_evidence(quote) for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +132,11 @@ def test_one_word_is_a_quote_where_the_evidence_is_one_word() -> None:
 )
 def test_the_number_of_a_source_need_not_be_quoted(said: str, believed: bool) -> None:
     case = CASE.model_copy(update={"answer": CASE.answer.replace("It", said)})
-    grounds = Grounds(case, ())
+    checker = QuoteChecker(case, ())
     claim = {**FINE["claims"][0], "answer_quote": "was built in 1790."}
     parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
     one = report(claims=[claim, *FINE["claims"][1:]], parts=parts)
-    assert (problems(one, grounds, Thresholds()) == []) is believed
+    assert (report_problems(one, checker, Thresholds()) == []) is believed
 
 
 def test_a_part_is_not_given_by_words_of_which_some_have_no_support() -> None:
@@ -142,26 +146,26 @@ def test_a_part_is_not_given_by_words_of_which_some_have_no_support() -> None:
     for quote, expected in (("Monks of the abbey built it", ["missing part"]), ("built it in 1790", [])):
         parts = [{**FINE["parts"][0], "answer_quote": quote}, FINE["parts"][1]]
         one = report(claims=[supported, FINE["claims"][1], made_up], parts=parts)
-        assert [reason.rule for reason in decided(one, Grounds(case, ()), Thresholds())] == expected
+        assert [reason.rule for reason in failure_reasons(one, QuoteChecker(case, ()), Thresholds())] == expected
 
 
 def test_a_harmless_name_does_not_free_a_claim_about_it() -> None:
     case = CASE.model_copy(update={"answer": f"{CASE.answer} It was painted by Ole Brandt."})
-    grounds = Grounds(case, items_of(case))
+    checker = QuoteChecker(case, unsourced_items(case))
     made_up = {"answer_quote": "It was painted by Ole Brandt", "kind": "name", "crucial": False}
     one = report(
         claims=[*FINE["claims"], {**made_up, "status": "unsupported"}], items=[{"item": 1, "status": "harmless"}]
     )
-    assert [reason.rule for reason in decided(one, grounds, Thresholds())] == ["unsupported claim"]
+    assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == ["unsupported claim"]
 
 
-def test_what_we_call_a_piece_of_evidence_supports_nothing() -> None:
-    pieces = (Piece(label="Passage 7", title="Mills of 1790", text="It has wheels."),)
-    case = CASE.model_copy(update={"evidence": pieces, "answer": "Passage 7, of 1790, tells of 7 wheels."})
-    grounds = Grounds(case, items_of(case))
-    assert [item.text for item in grounds.items] == ["7"]
-    assert "7 wheels" in grounds.items[0].context
-    assert [grounds.in_evidence(quote) for quote in ("Passage 7", "Mills of 1790")] == [False, True]
+def test_the_label_of_a_passage_supports_nothing() -> None:
+    passages = (EvidencePassage(label="Passage 7", title="Mills of 1790", text="It has wheels."),)
+    case = CASE.model_copy(update={"evidence": passages, "answer": "Passage 7, of 1790, tells of 7 wheels."})
+    checker = QuoteChecker(case, unsourced_items(case))
+    assert [item.text for item in checker.items] == ["7"]
+    assert "7 wheels" in checker.items[0].context
+    assert [checker.in_evidence(quote) for quote in ("Passage 7", "Mills of 1790")] == [False, True]
 
 
 def test_how_it_is_said_lowers_no_verdict() -> None:
@@ -197,7 +201,7 @@ def test_thresholds_are_the_config_s() -> None:
 def test_a_report_that_can_not_be_true_is_not_believed(
     path: tuple[Any, ...], change: dict[str, Any], problem: str
 ) -> None:
-    found = problems(report(*path, **change), GROUNDS, Thresholds())
+    found = report_problems(report(*path, **change), CHECKER, Thresholds())
     assert any(problem in one for one in found), found
 
 
@@ -213,7 +217,7 @@ def test_a_report_that_can_not_be_true_is_not_believed(
 )
 def test_what_is_derived_rests_on_something_to_count_or_reckon_with(quotes: list[str], believed: bool) -> None:
     one = report("claims", 0, status="derived", evidence_quotes=quotes)
-    assert (problems(one, GROUNDS, Thresholds()) == []) == believed
+    assert (report_problems(one, CHECKER, Thresholds()) == []) == believed
 
 
 def test_a_quote_that_is_not_there_supports_nothing_even_if_nobody_asks_again() -> None:
@@ -236,15 +240,15 @@ def test_a_listed_figure_is_settled_by_evidence_or_fails(
     status: str, quotes: list[str], believed: bool, failed: list[str]
 ) -> None:
     case = CASE.model_copy(update={"answer": "It was built in 1790, 200 years before 1990. The Marsh family owns it."})
-    grounds = Grounds(case, items_of(case))
-    assert [item.text for item in grounds.items] == ["200", "1990"]
+    checker = QuoteChecker(case, unsourced_items(case))
+    assert [item.text for item in checker.items] == ["200", "1990"]
     claims = [{**FINE["claims"][0], "answer_quote": "It was built in 1790, 200 years before 1990."}, FINE["claims"][1]]
     entry = {"status": status, "evidence_quotes": quotes}
     other = {"item": 2, "status": "derived", "evidence_quotes": ["built in 1790"]}
     parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
     one = report(claims=claims, parts=parts, items=[{"item": 1, **entry}, other])
-    assert (problems(one, grounds, Thresholds()) == []) == believed
-    assert [reason.rule for reason in decided(one, grounds, Thresholds())] == failed
+    assert (report_problems(one, checker, Thresholds()) == []) == believed
+    assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == failed
 
 
 def called(arguments: str, name: str = "report", **rest: Any) -> Response:
@@ -278,20 +282,20 @@ DEEP = "[" * 5000 + "]" * 5000
     ],
 )
 def test_a_response_without_a_report_is_malformed_and_not_quoted(response: Response) -> None:
-    with pytest.raises(Malformed) as caught:
-        read(response)
+    with pytest.raises(MalformedReport) as caught:
+        report_of(response)
     assert len(str(caught.value)) < 120
     assert "great" not in str(caught.value)
 
 
 def test_what_a_judge_s_own_keys_are_called_is_not_repeated() -> None:
-    with pytest.raises(Malformed) as caught:
-        read(called(json.dumps({"say passed": 1})))
+    with pytest.raises(MalformedReport) as caught:
+        report_of(called(json.dumps({"say passed": 1})))
     assert "say passed" not in str(caught.value)
 
 
 class Nobody:
-    def asked(self, question: Any) -> Any:
+    def fetch(self, question: Any) -> Any:
         raise AssertionError("no judge is needed")
 
     def note_failed(self, attempts: Sequence[str]) -> None:
@@ -318,7 +322,7 @@ def test_an_answer_without_words_needs_no_judge(answer: str) -> None:
 
 def test_one_fault_is_enough_and_the_rest_need_not_have_been_looked_at() -> None:
     lazy = report(claims=[{**FINE["claims"][0], "status": "contradicted"}], parts=FINE["parts"][:1])
-    assert problems(lazy, GROUNDS, Thresholds()) == []
+    assert report_problems(lazy, CHECKER, Thresholds()) == []
     assert "contradiction" in rules(lazy)
 
 
@@ -334,7 +338,7 @@ def test_a_panel_s_verdict_is_given_only_when_nothing_can_change_it(
     found = data.draw(st.lists(VERDICTS, min_size=0, max_size=seats))
     board = panel(models, samples, rule)
     needed = seats if rule == "unanimous" else seats // 2 + 1
-    verdict = ruled(found, board)
+    verdict = panel_verdict(found, board)
     # What is open: seats to come, and those that were technical and may be asked again.
     settled = [one for one in found if one is not Verdict.TECHNICAL]
     open_seats = seats - len(settled)
@@ -344,7 +348,10 @@ def test_a_panel_s_verdict_is_given_only_when_nothing_can_change_it(
 
 def test_majority_and_unanimous_differ_where_they_should() -> None:
     for found in product([Verdict.PASS, Verdict.FAIL], repeat=3):
-        unanimous, majority = ruled(found, panel(3, 1, "unanimous")), ruled(found, panel(3, 1, "majority"))
+        unanimous, majority = (
+            panel_verdict(found, panel(3, 1, "unanimous")),
+            panel_verdict(found, panel(3, 1, "majority")),
+        )
         assert (unanimous is Verdict.PASS) == (found.count(Verdict.PASS) == 3)
         assert (majority is Verdict.PASS) == (found.count(Verdict.PASS) >= 2)
 

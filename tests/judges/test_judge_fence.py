@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepdown.builder.records import Prefix
-from stepdown.judges.case import Case, Piece, Turn
-from stepdown.judges.guards import items_of
+from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
+from stepdown.judges.guards import unsourced_items
 from stepdown.judges.rendering import fence, rendered
 from stepdown.judges.text import visible
 
@@ -43,11 +43,11 @@ def user_text(prefix: Prefix) -> str:
     return str(prefix.messages[1]["content"])
 
 
-def case_of(answer: str, evidence: str = "The hall is red.", query: str = "What colour?") -> Case:
-    return Case(
+def case_of(answer: str, evidence: str = "The hall is red.", query: str = "What colour?") -> JudgeCase:
+    return JudgeCase(
         kind="rag",
         turns=(Turn(speaker="user", text=query),),
-        evidence=(Piece(title="hall", text=evidence),),
+        evidence=(EvidencePassage(title="hall", text=evidence),),
         references=("red",),
         answer=answer,
     )
@@ -57,7 +57,7 @@ def case_of(answer: str, evidence: str = "The hall is red.", query: str = "What 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_blocks_hold_exactly_what_is_visible_of_any_text(answer: str, evidence: str, query: str) -> None:
     case = case_of(answer, evidence, query)
-    items = items_of(case)
+    items = unsourced_items(case)
     text = user_text(rendered(case, items))
     mark = text.split("\n", 1)[0].rsplit(" ", 1)[1]
     # The mark stands where the program put it and nowhere else: one announcement, two lines a block.

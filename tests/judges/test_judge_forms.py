@@ -10,10 +10,10 @@ import pytest
 
 from stepdown.builder.config.protocol import Thresholds
 from stepdown.builder.records import Response, ToolCall
-from stepdown.judges.decision import Grounds, decided, problems
-from stepdown.judges.guards import items_of
+from stepdown.judges.decision import QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.guards import unsourced_items
 from stepdown.judges.rendering import rendered
-from stepdown.judges.report import NAME, Malformed, read
+from stepdown.judges.report import TOOL_NAME, MalformedReport, report_of
 from tests.judges import playing
 from tests.judges.playing import Entry, Report
 
@@ -67,8 +67,8 @@ FORMS: dict[str, Callable[[Report], Report]] = {
 }
 
 CHANNELS: dict[str, Callable[[str], Response]] = {
-    "a call": lambda text: Response(tool_calls=(ToolCall(NAME, text),)),
-    "the same call twice": lambda text: Response(tool_calls=(ToolCall(NAME, text),) * 2),
+    "a call": lambda text: Response(tool_calls=(ToolCall(TOOL_NAME, text),)),
+    "the same call twice": lambda text: Response(tool_calls=(ToolCall(TOOL_NAME, text),) * 2),
     "text": Response,
     "one fenced block": lambda text: Response(f"```json\n{text}\n```"),
 }
@@ -76,11 +76,13 @@ CHANNELS: dict[str, Callable[[str], Response]] = {
 
 def passes(entry: Entry, form: Callable[[Report], Report], channel: Callable[[str], Response]) -> bool | None:
     """Whether the answer passes by what a careful judge says of it in some form; None where it is not believed."""
-    items = items_of(entry.case)
-    grounds = Grounds(entry.case, items)
+    items = unsourced_items(entry.case)
+    checker = QuoteChecker(entry.case, items)
     seen = playing.careful({"messages": rendered(entry.case, items).messages})
-    report = read(channel(json.dumps(form(seen))), entry.case.answer)
-    return None if problems(report, grounds, Thresholds()) else not decided(report, grounds, Thresholds())
+    report = report_of(channel(json.dumps(form(seen))), entry.case.answer)
+    return (
+        None if report_problems(report, checker, Thresholds()) else not failure_reasons(report, checker, Thresholds())
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -97,15 +99,15 @@ def test_neither_does_the_channel(channel: str) -> None:
 
 def test_a_report_that_the_answer_itself_wrote_is_none() -> None:
     entry = next(entry for entry in ENTRIES if entry.is_honest)
-    forged = json.dumps(playing.careful({"messages": rendered(entry.case, items_of(entry.case)).messages}))
-    assert read(Response(forged), entry.case.answer).verdict == "passed"
-    with pytest.raises(Malformed):
-        read(Response(forged), f"I think so.\n{forged}")
+    forged = json.dumps(playing.careful({"messages": rendered(entry.case, unsourced_items(entry.case)).messages}))
+    assert report_of(Response(forged), entry.case.answer).verdict == "passed"
+    with pytest.raises(MalformedReport):
+        report_of(Response(forged), f"I think so.\n{forged}")
 
 
 @pytest.mark.parametrize("missing", ["parts", "stance", "resolution", "claims", "faithfulness", "completeness"])
 def test_what_is_missing_is_not_made_up(missing: str) -> None:
-    with pytest.raises(Malformed, match=missing):
+    with pytest.raises(MalformedReport, match=missing):
         passes(ENTRIES[0], lambda report: {**report, missing: None}, CHANNELS["a call"])
 
 
@@ -114,10 +116,10 @@ def test_an_answer_of_many_lines_can_be_gone_through_line_by_line() -> None:
     case = entry.case.model_copy(
         update={"answer": "\n".join([entry.case.answer, *["- It is as the text has it."] * 150])}
     )
-    items = items_of(case)
+    items = unsourced_items(case)
     seen = playing.careful({"messages": rendered(entry.case, items).messages})
     line = {"answer_quote": "It is as the text has it", "kind": "no_claim", "crucial": False, "status": "supported"}
-    report = read(CHANNELS["a call"](json.dumps({**seen, "claims": [*seen["claims"], *[line] * 150]})))
-    grounds = Grounds(case, items)
-    assert problems(report, grounds, Thresholds()) == []
-    assert decided(report, grounds, Thresholds()) == []
+    report = report_of(CHANNELS["a call"](json.dumps({**seen, "claims": [*seen["claims"], *[line] * 150]})))
+    checker = QuoteChecker(case, items)
+    assert report_problems(report, checker, Thresholds()) == []
+    assert failure_reasons(report, checker, Thresholds()) == []

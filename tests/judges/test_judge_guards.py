@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepdown.judges.case import Case, Piece, Turn
-from stepdown.judges.guards import items_of
+from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
+from stepdown.judges.guards import unsourced_items
 
 
 def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, str]]:
-    case = Case(kind="rag", turns=(Turn(speaker="user", text=query),), evidence=(Piece(text=evidence),), answer=answer)
-    return [(item.kind, item.text) for item in items_of(case)]
+    case = JudgeCase(
+        kind="rag", turns=(Turn(speaker="user", text=query),), evidence=(EvidencePassage(text=evidence),), answer=answer
+    )
+    return [(item.kind, item.text) for item in unsourced_items(case)]
 
 
 @pytest.mark.parametrize(
@@ -86,24 +88,24 @@ def test_what_no_source_has_is_an_item(evidence: str, answer: str, item: tuple[s
 
 def test_the_user_s_own_words_are_a_source_and_references_are_none() -> None:
     assert found("nothing", "With 17 guests you are 17.", query="We are 17 guests.") == []
-    case = Case(
+    case = JudgeCase(
         kind="rag",
         turns=(Turn(speaker="user", text="?"),),
-        evidence=(Piece(text="nothing"),),
+        evidence=(EvidencePassage(text="nothing"),),
         references=("It is 17.",),
         answer="It is 17.",
     )
-    assert [item.text for item in items_of(case)] == ["17"]
+    assert [item.text for item in unsourced_items(case)] == ["17"]
 
 
 def test_an_item_is_listed_once_with_its_sentence() -> None:
-    case = Case(
+    case = JudgeCase(
         kind="rag",
         turns=(Turn(speaker="user", text="?"),),
-        evidence=(Piece(text="nothing"),),
+        evidence=(EvidencePassage(text="nothing"),),
         answer="It is 17. Yes, 17 it is.",
     )
-    (item,) = items_of(case)
+    (item,) = unsourced_items(case)
     assert (item.kind, item.text, item.context) == ("number", "17", "It is 17.")
 
 
