@@ -160,7 +160,7 @@ def records(release: Path, name: str) -> Iterator[dict[str, Any]]:
         raise
     except KeyError:  # of a column that shall be read
         raise BadInput("the columns are not those of a release", file=path) from None
-    except (arrow.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+    except (arrow.ArrowException, OSError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise BadInput(f"not a Parquet file that can be read: {error}", file=path) from None
 
 

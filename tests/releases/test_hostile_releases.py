@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stepdown.builder.artifacts.reading import LARGEST_DOCUMENT, LONGEST_LINE
@@ -36,6 +36,7 @@ def problems(release: Path) -> list[str]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(FILES), at=st.floats(0, 1), junk=st.binary(min_size=1, max_size=40))
+@example(name=SHARD, at=0.3137417783560566, junk=b"\x12")  # an index into a dictionary that is shorter
 def test_any_damage_to_any_file_is_found_and_never_crashes(
     name: str, at: float, junk: bytes, sound_release: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
