@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
 from stepdown.builder.artifacts.reading import parse_json, parse_line, read_lines
 from stepdown.builder.artifacts.rows import parse_row
-from stepdown.builder.common.files import WholeFile, digest_of
+from stepdown.builder.common.files import FileDigest, RecordFile, digest_of, sync_folder, write_document
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import open_for_reading
@@ -43,10 +44,10 @@ def current_files(run_folder: Path) -> Path:
         return run_folder
     number, digest = standing
     folder = run_folder / FOLDER / str(number)
-    manifest = _manifest(folder)
+    manifest = _read_manifest(folder)
     if digest_of(folder / MANIFEST) != digest:
         raise BadInput(f"the manifest of revision {number} is not the one that was applied", file=folder / MANIFEST)
-    if manifest["revision_of"] != _base(_manifest(run_folder)):
+    if manifest["revision_of"] != _base(_read_manifest(run_folder)):
         raise BadInput(
             f"the run has changed since revision {number} was made from it: `stepdown audit sample {run_folder}` and "
             f"`stepdown audit apply {run_folder}` make a new one, `stepdown audit undo {run_folder}` takes it back",
@@ -75,7 +76,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
     with ExitStack() as stack:
         ledger, protocol = stack.enter_context(open_for_reading(run_folder))
         store = stack.enter_context(AuditStore(run_folder))
-        base = _manifest(run_folder)
+        base = _read_manifest(run_folder)
         stack.enter_context(_alone_in(run_folder / FOLDER))
         heard = store.entries()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
@@ -84,12 +85,10 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         draft.mkdir()
         stack.callback(shutil.rmtree, draft, ignore_errors=True)
         applied, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
-        manifest = _revised(base, number, applied, files)
-        with WholeFile(draft, MANIFEST) as file:
-            file.write(manifest, indent=1)
-            digest = str(file.finish()["sha256"])
+        manifest = _manifest_of(base, number, applied, files)
+        digest = write_document(draft / MANIFEST, manifest)
         draft.rename(place)
-        _keep(place.parent)
+        sync_folder(place.parent)
         store.note_revision(number, APPLIED, digest, heard)
     return manifest
 
@@ -126,18 +125,18 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
 
 def _write_rows(
     run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: ProtocolConfig
-) -> tuple[Applied, dict[str, Any]]:
+) -> tuple[Applied, dict[str, FileDigest]]:
     revision = RevisionPass(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
     for name in (ROWS, EVIDENCE):
         if digest_of(run_folder / name) != base["files"][name]["sha256"]:
             problem = f"not the file that the run's manifest names: delete it and `stepdown resume {run_folder}`"
             raise BadInput(problem, file=run_folder / name)
     with ExitStack() as stack:
-        rows, evidences = (stack.enter_context(WholeFile(draft, name)) for name in (ROWS, EVIDENCE))
+        rows, evidences = (stack.enter_context(RecordFile(draft / name)) for name in (ROWS, EVIDENCE))
         for step in revision.apply(_read_steps(run_folder)):
             _write_line(rows, step.row_line, step.row.to_json())
             _write_line(evidences, step.evidence_line, step.evidence)
-        files = {file.name: file.finish() for file in (rows, evidences)}
+        files = {ROWS: rows.finish(), EVIDENCE: evidences.finish()}
     for by, count in revision.applied.missed.items():
         again = f"stepdown audit sample {run_folder} --rate {by.plan.rate} --seed {by.plan.seed}"
         raise BadInput(f"{count} steps would be sampled that are not: the run has grown: {again}", file=run_folder)
@@ -159,7 +158,7 @@ def _read_steps(run_folder: Path) -> Iterator[LabelledStep]:
         yield LabelledStep(row, parse_line(evidence_line, evidence, number), row_line, evidence_line)
 
 
-def _write_line(file: WholeFile, line: bytes | None, record: Mapping[str, Any]) -> None:
+def _write_line(file: RecordFile, line: bytes | None, record: Mapping[str, Any]) -> None:
     """A line that was not changed is copied, to the byte."""
     if line is None:
         file.write(record)
@@ -172,7 +171,9 @@ def _seed_model(ledger: Ledger, choice: AuditStep) -> str:
     return seed_model_of(record, ledger.trials(record.id))
 
 
-def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest_of(
+    base: Mapping[str, Any], number: int, applied: Applied, files: Mapping[str, FileDigest]
+) -> dict[str, Any]:
     """The run's manifest with what the revision changed: counts, files, and the audit."""
     labels = {
         workload: {tier: applied.labels[workload][tier] for tier in counts}
@@ -217,7 +218,7 @@ def _revised(base: Mapping[str, Any], number: int, applied: Applied, files: Mapp
                 for workload, counts in sorted(applied.outcomes.items())
             ],
         },
-        "files": dict(files),
+        "files": {name: asdict(file) for name, file in files.items()},
     }
 
 
@@ -228,7 +229,7 @@ def _totals(groups: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(totals.items()))
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         data = path.read_bytes()
@@ -246,12 +247,3 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def _base(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Digests of the files that a revision is made from."""
     return {name: manifest["files"][name]["sha256"] for name in (ROWS, EVIDENCE)}
-
-
-def _keep(folder: Path) -> None:
-    """Have a folder's entries on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

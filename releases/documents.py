@@ -14,12 +14,11 @@ from stepdown.releases.card import BEGIN, END, counts_block, head_of
 from stepdown.releases.croissant import CONTEXT, RAI_KEYS, croissant
 from stepdown.releases.layout import ROWS, Manifest
 from stepdown.releases.parquet import SHARD_NAME
+from stepdown.releases.problems import FieldProblem
 from stepdown.releases.texts import home_folder, machine_path, unstorable
 
 LONGEST_HEAD = 1 << 20
 """Characters of a card's YAML head: YAML is read slowly."""
-Finding = tuple[str, str]
-"""A field, empty where it is the whole file, and what is wrong with it."""
 
 
 def document_texts(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
@@ -49,7 +48,7 @@ def text_problems(text: str, allowed_paths: tuple[str, ...] = ()) -> Iterator[st
         yield f"an absolute path of a machine: {found}"
 
 
-def card_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
+def card_problems(text: str, manifest: Manifest) -> Iterator[FieldProblem]:
     """What is wrong with a dataset card."""
     parts = text.split("---\n", 2)
     if len(parts) != 3 or parts[0]:
@@ -81,7 +80,7 @@ def card_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
         yield "counts", f"the block from {BEGIN} to {END} is not what the manifest counts"
 
 
-def croissant_problems(data: Any, manifest: Manifest) -> Iterator[Finding]:
+def croissant_problems(data: Any, manifest: Manifest) -> Iterator[FieldProblem]:
     """What is wrong with a Croissant file, where mlcroissant would not say it. It is parsed here, not interpreted."""
     if not isinstance(data, dict):
         yield "", "must be an object"
@@ -133,7 +132,7 @@ def _keys(data: Any) -> Iterator[tuple[str, str]]:
             todo.extend((f"{place}.{index}", part) for index, part in enumerate(item))
 
 
-def license_problems(text: str, manifest: Manifest) -> Iterator[Finding]:
+def license_problems(text: str, manifest: Manifest) -> Iterator[FieldProblem]:
     """Each benchmark's terms must be named."""
     for benchmark in manifest.labels:
         if f"**{benchmark}**" not in text:

@@ -38,19 +38,19 @@ def refuse_in_a_release(place: Path, option: str) -> None:
             )
 
 
-def found_in(release: Path) -> Iterator[tuple[str, str | None]]:
+def list_files(release: Path) -> Iterator[tuple[str, str | None]]:
     """The names in a release's folder, each with what is wrong with it, or None. Links are not followed."""
     for entry in sorted(os.scandir(release), key=lambda entry: entry.name):
         if entry.name in STRANGERS:
             continue
         if entry.name == DATA and entry.is_dir(follow_symlinks=False):
             for shard in sorted(os.scandir(entry.path), key=lambda entry: entry.name):
-                yield _judged(f"{DATA}/{shard.name}", shard)
+                yield _checked(f"{DATA}/{shard.name}", shard)
         else:
-            yield _judged(entry.name, entry)
+            yield _checked(entry.name, entry)
 
 
-def _judged(name: str, entry: os.DirEntry[str]) -> tuple[str, str | None]:
+def _checked(name: str, entry: os.DirEntry[str]) -> tuple[str, str | None]:
     if entry.is_symlink():
         return name, "is a link: a release holds its files itself"
     if not is_name(name):
@@ -75,16 +75,16 @@ def sha256_of(path: Path) -> tuple[str, int]:
     return found.hexdigest(), size
 
 
-def described(release: Path, name: str, rows: int | None = None) -> ReleasedFile:
+def read_digest(release: Path, name: str, rows: int | None = None) -> ReleasedFile:
     """What the manifest says of a file that stands in the release."""
     sha256, size = sha256_of(release / name)
     return ReleasedFile(sha256=sha256, bytes=size, rows=rows)
 
 
-def sums(digests: Mapping[str, str]) -> str:
+def sums_text(digests: Mapping[str, str]) -> str:
     """The text of SHA256SUMS, as `sha256sum -c` reads it.
 
-    >>> sums({"b": "1f", "a": "0f"})
+    >>> sums_text({"b": "1f", "a": "0f"})
     '0f  a\\n1f  b\\n'
     """
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))

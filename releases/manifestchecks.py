@@ -9,17 +9,15 @@ from typing import Any
 
 from stepdown.builder.records import digest
 from stepdown.releases.layout import ANY, Manifest, RunManifest, Split
+from stepdown.releases.problems import FieldProblem
 from stepdown.releases.rowchecks import Counts
-
-Finding = tuple[str, str]
-"""A field of the manifest, and what is wrong with it."""
 
 BY_PUBLISHER = "left out by the publisher"
 UNFINISHED = "unfinished"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def manifest_problems(manifest: Manifest) -> Iterator[Finding]:
+def manifest_problems(manifest: Manifest) -> Iterator[FieldProblem]:
     """What is wrong with the manifest by itself."""
     yield from _tiers(manifest)
     for number, run in enumerate(manifest.runs):
@@ -27,10 +25,10 @@ def manifest_problems(manifest: Manifest) -> Iterator[Finding]:
             yield f"runs.{number}.{name}", problem
         if (run.unfinished or run.blocked) and not manifest.partial:
             yield f"runs.{number}", "has instances left to do, and the release does not say that it is partial"
-    yield from _sums(manifest)
+    yield from _consistent(manifest)
 
 
-def run_problems(run: RunManifest) -> Iterator[Finding]:
+def run_problems(run: RunManifest) -> Iterator[FieldProblem]:
     """What keeps a run out of a release: sources that are not pinned, audit verdicts that are not settled."""
     yield from _pinned(run)
     yield from _digests(run)
@@ -39,7 +37,7 @@ def run_problems(run: RunManifest) -> Iterator[Finding]:
     yield from _audit(run)
 
 
-def _tiers(manifest: Manifest) -> Iterator[Finding]:
+def _tiers(manifest: Manifest) -> Iterator[FieldProblem]:
     tiers = [(tier.name, tier.id) for tier in manifest.tiers]
     for part, values in (("name", [name for name, _ in tiers]), ("id", [number for _, number in tiers])):
         if len(set(values)) < len(values):
@@ -58,7 +56,7 @@ def tiers_of(pool: Any) -> list[tuple[Any, Any]] | None:
     return [(tier.get("name"), tier.get("id")) for tier in tiers]
 
 
-def _pinned(run: RunManifest) -> Iterator[Finding]:
+def _pinned(run: RunManifest) -> Iterator[FieldProblem]:
     if not isinstance(run.pool.get("version"), str) or not run.pool["version"]:
         yield "pool.version", "is missing: a pool without a version can not be named"
     if not run.workloads:
@@ -87,7 +85,7 @@ def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-def _digests(run: RunManifest) -> Iterator[Finding]:
+def _digests(run: RunManifest) -> Iterator[FieldProblem]:
     """The digests that name protocol and pool; where a path was shortened the digest is of what stood there before."""
     shortened = (run.model_extra or {}).get("shortened")
     if not shortened and run.protocol_digest != digest(run.protocol):
@@ -99,7 +97,7 @@ def _digests(run: RunManifest) -> Iterator[Finding]:
         yield "pool.version", "not that of the protocol's pool"
 
 
-def _seeds(run: RunManifest) -> Iterator[Finding]:
+def _seeds(run: RunManifest) -> Iterator[FieldProblem]:
     """Each instance has one seed, which passed and which a strong model made: a run keeps no other."""
     models = run.seeds.get("models")
     strong = _strong(run.pool)
@@ -116,7 +114,7 @@ def _seeds(run: RunManifest) -> Iterator[Finding]:
                 yield f"seeds.models.{benchmark}", f"{model!r} is no model of the strong tier"
 
 
-def _models(run: RunManifest) -> Iterator[Finding]:
+def _models(run: RunManifest) -> Iterator[FieldProblem]:
     """Each tier has models, and both lists of them agree: their names are looked for in the rows."""
     protocol = run.protocol.get("pool")
     for index, (said, priced) in enumerate(zip(_tier_models(run.pool), _tier_models(protocol), strict=False)):
@@ -139,7 +137,7 @@ def _strong(pool: Any) -> list[Any]:
     return tiers[-1] if tiers else []
 
 
-def _audit(run: RunManifest) -> Iterator[Finding]:
+def _audit(run: RunManifest) -> Iterator[FieldProblem]:
     queued = run.files.get("audit_queue.jsonl", {}).get("lines")
     if run.audit is None:
         if queued != 0:
@@ -170,7 +168,7 @@ def left_out_of(runs: tuple[RunManifest, ...]) -> dict[str, Counter[str]]:
     return found
 
 
-def _sums(manifest: Manifest) -> Iterator[Finding]:
+def _consistent(manifest: Manifest) -> Iterator[FieldProblem]:
     """What must follow from the runs, and from one part of the manifest for another."""
     given = {name: dict(reasons) for name, reasons in manifest.left_out.items()}
     withheld = {name: reasons.pop(BY_PUBLISHER, 0) for name, reasons in given.items()}
@@ -202,7 +200,7 @@ def _counts(groups: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]
     return {name: counts for name, counts in found.items() if counts}
 
 
-def count_problems(manifest: Manifest, counts: Counts) -> Iterator[Finding]:
+def count_problems(manifest: Manifest, counts: Counts) -> Iterator[FieldProblem]:
     """Where the manifest does not count what is there."""
     if manifest.rows != counts.rows:
         yield "rows", f"{manifest.rows}, but there are {counts.rows}"

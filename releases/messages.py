@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepdown.builder.records import MESSAGE_FIELDS, Message
+from stepdown.releases.problems import FieldProblem
 from stepdown.releases.texts import Watch, texts_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-Finding = tuple[str, str]
-"""A field and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Prefixes:
         self._seen: list[_Seen] = []
         self._tools: Any = None
 
-    def check(self, messages: list[Message], tools: list[dict[str, Any]] | None) -> Iterator[Finding]:
+    def check(self, messages: list[Message], tools: list[dict[str, Any]] | None) -> Iterator[FieldProblem]:
         """What is wrong with the row's messages and tools, but for what the row before had already."""
         if not messages:
             yield "messages", "must not be empty"
@@ -75,9 +74,9 @@ class Prefixes:
         return self._seen[-1].names if self._seen else frozenset()
 
 
-def _shape(message: Message, calls: int) -> tuple[list[Finding], int]:
+def _shape(message: Message, calls: int) -> tuple[list[FieldProblem], int]:
     """What is wrong with a message that comes after `calls` tool calls, and how many it makes itself."""
-    found: list[Finding] = []
+    found: list[FieldProblem] = []
     for key in message:
         if key not in MESSAGE_FIELDS:
             found.append(("", f"{key[:100]!r} is no field of a message"))
@@ -102,7 +101,7 @@ def _shape(message: Message, calls: int) -> tuple[list[Finding], int]:
     return found, count
 
 
-def _call(call: Any, number: int) -> Iterator[Finding]:
+def _call(call: Any, number: int) -> Iterator[FieldProblem]:
     if not isinstance(call, dict) or set(call) != {"id", "type", "function"} or call["type"] != "function":
         yield "", "must have id, type `function` and function"
         return
@@ -121,7 +120,7 @@ def _call(call: Any, number: int) -> Iterator[Finding]:
         yield ".function.arguments", "must be the text of one JSON object"
 
 
-def _answer(answered: Any, role: Any, calls: int) -> Iterator[Finding]:
+def _answer(answered: Any, role: Any, calls: int) -> Iterator[FieldProblem]:
     if role != "tool":
         yield ".tool_call_id", "belongs to a tool's message"
         return
@@ -132,7 +131,7 @@ def _answer(answered: Any, role: Any, calls: int) -> Iterator[Finding]:
         yield ".tool_call_id", "answers no call that was made before"
 
 
-def _tools(tools: list[dict[str, Any]]) -> Iterator[Finding]:
+def _tools(tools: list[dict[str, Any]]) -> Iterator[FieldProblem]:
     for index, tool in enumerate(tools):
         function = tool.get("function")
         if (

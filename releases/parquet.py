@@ -135,7 +135,7 @@ class Shards:
         self._end_shard()
 
 
-def records(release: Path, name: str) -> Iterator[dict[str, Any]]:
+def read_records(release: Path, name: str) -> Iterator[dict[str, Any]]:
     """The records of a shard, a portion in memory at a time. Raises BadInput where it is no shard of a release."""
     arrow = _pyarrow()
     path = release / name

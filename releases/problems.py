@@ -9,6 +9,8 @@ from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
 MOST_SHOWN = 100
+FieldProblem = tuple[str, str]
+"""A field, empty where it is the whole file or record, and what is wrong with it."""
 Tell = Callable[[int], None]
 """Hears how many rows have been looked at."""
 

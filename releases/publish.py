@@ -15,6 +15,7 @@ from pathlib import Path
 from stepdown.audit.revisions import current_files
 from stepdown.audit.store import FILE_NAME as AUDIT
 from stepdown.audit.store import AuditStore
+from stepdown.builder.common.files import sync_folder, sync_tree, write_document, write_text
 from stepdown.builder.common.text import is_id
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.releases.card import card
@@ -26,7 +27,7 @@ from stepdown.releases.documents import (
     license_problems,
     text_problems,
 )
-from stepdown.releases.files import described, sha256_of, sums
+from stepdown.releases.files import read_digest, sums_text
 from stepdown.releases.layout import (
     CARD,
     CROISSANT,
@@ -47,7 +48,7 @@ from stepdown.releases.manifestchecks import BY_PUBLISHER, left_out_of, manifest
 from stepdown.releases.parquet import SHARD_BYTES, Shards
 from stepdown.releases.problems import Problems, Tell, silent
 from stepdown.releases.rowchecks import Counts, RowChecks
-from stepdown.releases.sources import RunRow, RunSource, portable, released_line, run_rows, source_of
+from stepdown.releases.sources import RunRow, RunSource, portable, read_run_rows, read_source, released_line
 from stepdown.releases.texts import Watch, names_of
 
 
@@ -82,22 +83,23 @@ class PublishSettings:
 def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Tell = silent) -> Manifest:
     """Publish the runs into the folder `out`, which must not be there or be empty. `tell` hears of each row.
 
-    Raises Refused with all that is wrong, and BadInput where an argument is.
+    Raises PublishRefused with all that is wrong, and BadInput where an argument is.
     """
     _check_words(settings)
     problems = Problems()
-    sources = [source_of(run, current_files(run), problems, settings.partial) for run in runs]
+    sources = [read_source(run, current_files(run), problems, settings.partial) for run in runs]
     for source in sources:
-        _audited(source, problems)
-    _same_tiers(sources, problems)
+        _check_audit(source, problems)
+    _check_tiers(sources, problems)
     if problems:
         raise PublishRefused(problems)
-    with _draft(out) as draft:
-        manifest = _written(draft, sources, settings, problems, tell)
+    with _open_draft(out) as draft:
+        manifest = _write_release(draft, sources, settings, problems, tell)
         if problems:
             raise PublishRefused(problems)
-        _sync(draft)
+        sync_tree(draft)
         draft.rename(out)
+        sync_folder(out.absolute().parent)
     return manifest
 
 
@@ -109,7 +111,7 @@ def _check_words(settings: PublishSettings) -> None:
             raise BadInput("must be 1 to 200 characters without control characters", field=f"--{name}")
 
 
-def _audited(source: RunSource, problems: Problems) -> None:
+def _check_audit(source: RunSource, problems: Problems) -> None:
     """Every step of a run's sample and all that was said of it must be in the revision that stands: the sample may have
     grown since it was made, and reviewers may have gone on."""
     if not (source.folder / AUDIT).is_file():
@@ -127,7 +129,7 @@ def _audited(source: RunSource, problems: Problems) -> None:
         problems.add(source.name(MANIFEST), problem, field="audit")
 
 
-def _same_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
+def _check_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
     first = tiers_of(sources[0].manifest.pool)
     for source in sources:
         if tiers_of(source.manifest.pool) != first:
@@ -136,7 +138,7 @@ def _same_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
 
 
 @contextmanager
-def _draft(out: Path) -> Iterator[Path]:
+def _open_draft(out: Path) -> Iterator[Path]:
     """A folder beside `out` to write into; gone at the end unless it was moved. One left by a crash is begun anew."""
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
@@ -165,17 +167,7 @@ def _draft(out: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def _sync(draft: Path) -> None:
-    """All bytes on disk before the folder gets its name."""
-    for path in [*(path for path in draft.rglob("*")), draft]:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _written(
+def _write_release(
     draft: Path, sources: Sequence[RunSource], settings: PublishSettings, problems: Problems, tell: Tell
 ) -> Manifest:
     watch = Watch(
@@ -188,13 +180,13 @@ def _written(
     ids = {tier.name: tier.id for tier in tiers}
     left = _LeftOut(settings.without)
     with RowChecks(ids, settings.holdout, watch, problems, ordered=False) as checks:
-        files = _data(draft, sources, settings, checks, left, problems, tell)
+        files = _write_rows(draft, sources, settings, checks, left, problems, tell)
         counts = checks.counts
     for unknown in sorted(left.unknown):
         problems.add("--without", "no run has this instance", field=unknown)
     if problems:
         raise PublishRefused(problems)
-    return _described(draft, sources, settings, tiers, counts, left, files, problems)
+    return _write_documents(draft, sources, settings, tiers, counts, left, files, problems)
 
 
 def _own_paths(sources: Sequence[RunSource]) -> Iterator[str]:
@@ -254,7 +246,7 @@ class _Bank:
             file.close()
 
 
-def _data(
+def _write_rows(
     draft: Path,
     sources: Sequence[RunSource],
     settings: PublishSettings,
@@ -272,7 +264,7 @@ def _data(
         shards = {TRAIN: train, TEST: test}
         for source in sources:
             checks.begin(source.name(ROWS))
-            for step in run_rows(source, settings.holdout, problems):
+            for step in read_run_rows(source, settings.holdout, problems):
                 if step in left:
                     continue
                 checks.check(step.row, step.number)
@@ -285,10 +277,10 @@ def _data(
             return {}
         bank.finish()
         rows = {ROWS: checks.counts.rows, **train.finish(), **test.finish()}
-    return {name: described(draft, name, count) for name, count in rows.items()}
+    return {name: read_digest(draft, name, count) for name, count in rows.items()}
 
 
-def _described(
+def _write_documents(
     draft: Path,
     sources: Sequence[RunSource],
     settings: PublishSettings,
@@ -322,15 +314,15 @@ def _described(
         runs=runs,
         files=dict(files),
     )
-    _write(draft / LICENSES, notes(settings.license, manifest.licenses))
-    _write(draft / CARD, card(manifest))
-    _write(draft / CROISSANT, _json(croissant(manifest, files)))
-    documents = {name: described(draft, name) for name in (LICENSES, CARD, CROISSANT)}
+    write_text(draft / LICENSES, notes(settings.license, manifest.licenses))
+    write_text(draft / CARD, card(manifest))
+    write_document(draft / CROISSANT, croissant(manifest, files))
+    documents = {name: read_digest(draft, name) for name in (LICENSES, CARD, CROISSANT)}
     manifest = manifest.model_copy(update={"files": dict(sorted({**files, **documents}.items()))})
-    _write(draft / MANIFEST, _json(manifest.model_dump(mode="json", exclude_none=True)))
     digests = {name: file.sha256 for name, file in manifest.files.items()}
-    _write(draft / SUMS, sums({**digests, MANIFEST: sha256_of(draft / MANIFEST)[0]}))
-    _look_at_documents(draft, manifest, problems)
+    digests[MANIFEST] = write_document(draft / MANIFEST, manifest.model_dump(mode="json", exclude_none=True))
+    write_text(draft / SUMS, sums_text(digests))
+    _check_documents(draft, manifest, problems)
     return manifest
 
 
@@ -338,7 +330,7 @@ def _by_tier(found: Counter[str], names: Sequence[str]) -> dict[str, int]:
     return {name: found[name] for name in names}
 
 
-def _look_at_documents(draft: Path, manifest: Manifest, problems: Problems) -> None:
+def _check_documents(draft: Path, manifest: Manifest, problems: Problems) -> None:
     """What runs and settings brought into manifest and documents: `verify` must find nothing there."""
     for place, problem in manifest_problems(manifest):
         problems.add(MANIFEST, problem, field=place)
@@ -356,11 +348,3 @@ def _look_at_documents(draft: Path, manifest: Manifest, problems: Problems) -> N
     ):
         for place, problem in findings:
             problems.add(name, problem, field=place)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode())
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"

@@ -53,7 +53,7 @@ class RunSource:
         return str(self.files / file)
 
 
-def source_of(run: Path, files: Path, problems: Problems, partial: bool) -> RunSource:
+def read_source(run: Path, files: Path, problems: Problems, partial: bool) -> RunSource:
     """The run in a folder. Raises BadInput where there is none; what keeps it out of a release is a problem."""
     path = files / "manifest.json"
     if not path.exists():
@@ -71,9 +71,8 @@ def source_of(run: Path, files: Path, problems: Problems, partial: bool) -> RunS
     return RunSource(run, files, manifest)
 
 
-def run_rows(source: RunSource, holdout: Holdout, problems: Problems) -> Iterator[RunRow]:
-    """The rows of a run with group and split, each beside its evidence. What is no row is a problem, and "
-    "passed over."""
+def read_run_rows(source: RunSource, holdout: Holdout, problems: Problems) -> Iterator[RunRow]:
+    """The rows of a run with group and split, each beside its evidence. What is no row becomes a problem."""
     rows, evidence = source.files / ROWS, source.files / EVIDENCE
     digests = {ROWS: hashlib.sha256(), EVIDENCE: hashlib.sha256()}
     number = lowered = 0
@@ -85,7 +84,7 @@ def run_rows(source: RunSource, holdout: Holdout, problems: Problems) -> Iterato
                 proof = evidence_file.readline(LONGEST_LINE + 1)
                 digests[ROWS].update(line)
                 digests[EVIDENCE].update(proof)
-                if (step := _step(rows, evidence, number, line, proof, holdout, tiers, problems)) is not None:
+                if (step := _read_row(rows, evidence, number, line, proof, holdout, tiers, problems)) is not None:
                     lowered += step.lowered
                     yield step
             if evidence_file.read(1):
@@ -102,7 +101,7 @@ def run_rows(source: RunSource, holdout: Holdout, problems: Problems) -> Iterato
             problems.add(source.name(name), "its bytes are not those that the run's manifest lists")
 
 
-def _step(
+def _read_row(
     rows: Path,
     evidence: Path,
     number: int,
@@ -128,7 +127,7 @@ def _step(
         if not isinstance(record, dict):
             raise BadInput("must be an object")
         group = _group(data, record)
-        _proved(data, record, tiers)
+        _check_proof(data, record, tiers)
     except BadInput as error:
         problems.bad_input(str(evidence), error, number)
         return None
@@ -156,7 +155,7 @@ def _group(row: Any, record: dict[str, Any]) -> str:
     return group
 
 
-def _proved(row: Any, record: dict[str, Any], tiers: list[str]) -> None:
+def _check_proof(row: Any, record: dict[str, Any], tiers: list[str]) -> None:
     """A pool model must have passed under the mixed trace; a reviewer's lower label is proved by none.
 
     The strong tier's passes are the seed's: there the tier below must have been tried and not accepted.

@@ -21,7 +21,7 @@ from stepdown.releases.documents import (
     license_problems,
     text_problems,
 )
-from stepdown.releases.files import ALWAYS, UNLISTED, found_in, is_name, sha256_of, sums
+from stepdown.releases.files import ALWAYS, UNLISTED, is_name, list_files, sha256_of, sums_text
 from stepdown.releases.layout import (
     CARD,
     CROISSANT,
@@ -34,7 +34,7 @@ from stepdown.releases.layout import (
     parse_released_row,
 )
 from stepdown.releases.manifestchecks import count_problems, manifest_problems
-from stepdown.releases.parquet import SHARD_NAME, difference, records
+from stepdown.releases.parquet import SHARD_NAME, difference, read_records
 from stepdown.releases.problems import Problems, Tell, silent
 from stepdown.releases.rowchecks import Counts, RowChecks
 from stepdown.releases.texts import Watch, names_of
@@ -52,7 +52,7 @@ class Verified:
 def verify(release: Path, tell: Tell = silent) -> Verified:
     """Look at all of a release; `tell` hears of each row. Raises BadInput only where there is no folder to look at."""
     try:
-        there = dict(found_in(release))
+        there = dict(list_files(release))
     except (OSError, ValueError) as error:
         raise BadInput(getattr(error, "strerror", None) or str(error), file=release) from None
     result = Verified()
@@ -64,26 +64,26 @@ def verify(release: Path, tell: Tell = silent) -> Verified:
         if name not in there:
             problems.add(name, "is missing")
     plain = {name for name, problem in there.items() if problem is None}
-    result.manifest = manifest = _manifest(release, plain, problems)
+    result.manifest = manifest = _check_manifest(release, plain, problems)
     if manifest is None:
         return result
     digests: dict[str, str] = {}
     try:
-        digests |= _rows(release, manifest, plain, result, tell)
+        digests |= _check_rows(release, manifest, plain, result, tell)
     except BadInput as error:
         problems.bad_input(ROWS, error)
-    digests |= _documents(release, manifest, plain, problems)
-    _files(release, manifest, plain, digests, problems)
+    digests |= _check_documents(release, manifest, plain, problems)
+    _check_files(release, manifest, plain, digests, problems)
     return result
 
 
-def _manifest(release: Path, plain: set[str], problems: Problems) -> Manifest | None:
+def _check_manifest(release: Path, plain: set[str], problems: Problems) -> Manifest | None:
     """The manifest, where it can be read; what is wrong with it by itself."""
     if MANIFEST not in plain:
         return None
     path = release / MANIFEST
     try:
-        data = parse_json(_content(path), path)
+        data = parse_json(_read_plain_file(path), path)
         manifest = validated(Manifest, data, file=path)
         for place, text in document_texts(data):
             for problem in text_problems(text, manifest.allowed_paths):
@@ -99,16 +99,16 @@ def _manifest(release: Path, plain: set[str], problems: Problems) -> Manifest | 
     return manifest
 
 
-def _content(path: Path) -> bytes:
+def _read_plain_file(path: Path) -> bytes:
     """All bytes of a document. Raises BadInput."""
-    with _plain_file(path) as file:
+    with _open_plain_file(path) as file:
         data: bytes = file.read(LARGEST_DOCUMENT + 1)
     if len(data) > LARGEST_DOCUMENT:
         raise BadInput(f"larger than {LARGEST_DOCUMENT} bytes", file=path)
     return data
 
 
-def _plain_file(path: Path) -> Any:
+def _open_plain_file(path: Path) -> Any:
     """A plain file, opened; never a link, a pipe or a device."""
     try:
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
@@ -120,7 +120,7 @@ def _plain_file(path: Path) -> Any:
     return file
 
 
-def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified, tell: Tell) -> dict[str, str]:
+def _check_rows(release: Path, manifest: Manifest, plain: set[str], result: Verified, tell: Tell) -> dict[str, str]:
     """All rows, and the Parquet records beside them. Returns the digest of the rows' file."""
     if ROWS not in plain:
         return {}
@@ -128,7 +128,7 @@ def _rows(release: Path, manifest: Manifest, plain: set[str], result: Verified, 
     watch = Watch(names_of(manifest.runs), frozenset(manifest.allowed_names), frozenset(manifest.allowed_paths))
     copies = _Copies(release, manifest, plain, problems)
     found, path = hashlib.sha256(), release / ROWS
-    with RowChecks(manifest.tier_ids, manifest.holdout, watch, problems) as checks, _plain_file(path) as file:
+    with RowChecks(manifest.tier_ids, manifest.holdout, watch, problems) as checks, _open_plain_file(path) as file:
         result.counts = checks.counts
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
@@ -166,7 +166,7 @@ class _Copies:
     def _all(self) -> Iterator[dict[str, Any]]:
         for name in self._names:
             self._at, self._row_there = name, 0
-            for record in records(self._release, name):
+            for record in read_records(self._release, name):
                 self._row_there += 1
                 yield record
             if self._counted.get(name) != self._row_there:
@@ -220,7 +220,7 @@ def _incomplete(names: list[str]) -> Iterator[str]:
             yield f"the shards of {split} are not numbered from 0 to one less than their number"
 
 
-def _documents(release: Path, manifest: Manifest, plain: set[str], problems: Problems) -> dict[str, str]:
+def _check_documents(release: Path, manifest: Manifest, plain: set[str], problems: Problems) -> dict[str, str]:
     """Card, Croissant file and licences. Returns their digests."""
     digests = {}
     for name in (CARD, CROISSANT, LICENSES):
@@ -228,9 +228,9 @@ def _documents(release: Path, manifest: Manifest, plain: set[str], problems: Pro
             continue
         path = release / name
         try:
-            data = _content(path)
+            data = _read_plain_file(path)
             digests[name] = hashlib.sha256(data).hexdigest()
-            for place, problem in _document(name, path, data, manifest):
+            for place, problem in _document_problems(name, path, data, manifest):
                 problems.add(name, problem, field=place)
         except BadInput as error:
             problems.bad_input(name, error)
@@ -239,7 +239,7 @@ def _documents(release: Path, manifest: Manifest, plain: set[str], problems: Pro
     return digests
 
 
-def _document(name: str, path: Path, data: bytes, manifest: Manifest) -> Iterator[tuple[str, str]]:
+def _document_problems(name: str, path: Path, data: bytes, manifest: Manifest) -> Iterator[tuple[str, str]]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -254,7 +254,9 @@ def _document(name: str, path: Path, data: bytes, manifest: Manifest) -> Iterato
     yield from card_problems(text, manifest) if name == CARD else license_problems(text, manifest)
 
 
-def _files(release: Path, manifest: Manifest, plain: set[str], digests: dict[str, str], problems: Problems) -> None:
+def _check_files(
+    release: Path, manifest: Manifest, plain: set[str], digests: dict[str, str], problems: Problems
+) -> None:
     """Every file against the manifest, and SHA256SUMS against every file."""
     for name in sorted(set(manifest.files) | plain):
         if not is_name(name):
@@ -285,8 +287,8 @@ def _files(release: Path, manifest: Manifest, plain: set[str], digests: dict[str
     if SUMS in plain and MANIFEST in plain:
         try:
             digests[MANIFEST] = sha256_of(release / MANIFEST)[0]
-            due = sums({name: digests[name] for name in digests if name in plain}).encode()
-            if _content(release / SUMS) != due:
+            due = sums_text({name: digests[name] for name in digests if name in plain}).encode()
+            if _read_plain_file(release / SUMS) != due:
                 problems.add(SUMS, "not the digests of the files, a line each, in the order of their names")
         except BadInput as error:
             problems.bad_input(SUMS, error)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepdown.builder.common.files import whole_text_file
 from stepdown.builder.errors import BadInput
 from stepdown.scoring.accounting import Prices, Steps
 from stepdown.scoring.bank import Bank
@@ -227,30 +228,23 @@ def score(bank: Bank, predictions: Predictions, settings: ScoreSettings, outcome
     Raises BadInput: what `trajectories` raises, a prediction for no row, nothing to score.
     """
     tally = _Tally(bank, settings)
-    draft = outcomes_file.with_name(f".{outcomes_file.name}.part") if outcomes_file else None
-    try:
-        with draft.open("w", encoding="utf-8") if draft else nullcontext() as file:
-            for found in _batches(trajectories(bank, settings.tokens)):
-                predicted = predictions.of([step.id for one in found for step in one.steps])
-                kept = [settings.split is None or one.split == settings.split for one in found]
-                wanted = [one for one, keep in zip(found, kept, strict=True) if keep]
-                if settings.split == TEST and (training := [one for one in found if one.split == TRAIN]):
-                    tally.learn(training)
-                if not wanted:
-                    continue
-                here = [keep for one, keep in zip(found, kept, strict=True) for _ in one.steps]
-                batch, came_to = tally.add(wanted, predicted[here])
-                if file is not None:
-                    write_outcomes(file, wanted, predicted[here], batch, came_to, [tier.name for tier in bank.tiers])
+    with whole_text_file(outcomes_file) if outcomes_file else nullcontext() as file:
+        for found in _batches(trajectories(bank, settings.tokens)):
+            predicted = predictions.of([step.id for one in found for step in one.steps])
+            kept = [settings.split is None or one.split == settings.split for one in found]
+            wanted = [one for one, keep in zip(found, kept, strict=True) if keep]
+            if settings.split == TEST and (training := [one for one in found if one.split == TRAIN]):
+                tally.learn(training)
+            if not wanted:
+                continue
+            here = [keep for one, keep in zip(found, kept, strict=True) for _ in one.steps]
+            batch, came_to = tally.add(wanted, predicted[here])
+            if file is not None:
+                write_outcomes(file, wanted, predicted[here], batch, came_to, [tier.name for tier in bank.tiers])
         predictions.refuse_unknown()
         if not tally.workloads:
             problem = f"no row is of the split {settings.split!r}" if settings.split else "there are no rows to score"
             raise BadInput(problem, file=bank.rows)
-        if draft is not None and outcomes_file is not None:
-            draft.replace(outcomes_file)
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
     return tally.score()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from stepdown.builder.artifacts.spend import list_price
 from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.common.files import FileDigest
 from stepdown.builder.config.pool import Model
 from stepdown.builder.engine.hints import PROMPT
 from stepdown.builder.engine.seeds import REFERENCE
@@ -35,7 +37,7 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
-def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> dict[str, Any]:
+def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen, versions = run.ledger.run.protocol, run.ledger.versions.to_json()
@@ -72,5 +74,5 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, Any]) -> d
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
         "needed": _needed(run.ledger, protocol.models),
-        "files": dict(files),
+        "files": {name: asdict(file) for name, file in files.items()},
     }

@@ -18,7 +18,7 @@ from stepdown.builder.artifacts.queue import NameMask, lower_answers, queue_entr
 from stepdown.builder.artifacts.sampling import is_sampled
 from stepdown.builder.artifacts.spend import spend_of
 from stepdown.builder.artifacts.summary import Summary, count_held_back
-from stepdown.builder.common.files import WholeFile, digest_of
+from stepdown.builder.common.files import RecordFile, digest_of, write_document
 from stepdown.builder.run.budget import read_paid_file
 from stepdown.builder.run.folder import RunFolder
 
@@ -28,10 +28,10 @@ def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
 
     `multi_step` says of each benchmark whether its steps are audited.
     """
-    return _standing(run) or _written(run, multi_step)
+    return _read_current(run) or _write(run, multi_step)
 
 
-def _standing(run: RunFolder) -> Summary | None:
+def _read_current(run: RunFolder) -> Summary | None:
     """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
     digests = run.ledger.released
     if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
@@ -51,11 +51,11 @@ def _standing(run: RunFolder) -> Summary | None:
     return summary
 
 
-def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
+def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
     summary, mask = Summary(), NameMask(protocol.models.values())
     with ExitStack() as stack:
-        rows, evidences, queue = (stack.enter_context(WholeFile(run.path, name)) for name in (ROWS, EVIDENCE, QUEUE))
+        rows, evidences, queue = (stack.enter_context(RecordFile(run.path / name)) for name in (ROWS, EVIDENCE, QUEUE))
         for instance in labelled_instances(ledger):
             benchmark = instance.record.benchmark
             summary.instances[benchmark] += 1
@@ -70,13 +70,10 @@ def _written(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                     lower = lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
                     queue.write(queue_entry(row, instance.trajectory[index - 1].response, lower))
         count_held_back(ledger, summary)
-        files = {file.name: file.finish() for file in (rows, evidences, queue)}
-        spend = stack.enter_context(WholeFile(run.path, SPEND))
-        spend.write(spend_of(run), indent=1)
-        spend_file = spend.finish()
-        # The manifest last: where it stands, the files it names are whole.
-        manifest = stack.enter_context(WholeFile(run.path, MANIFEST))
-        manifest.write(manifest_of(run, summary, files), indent=1)
-        written = {**files, SPEND: spend_file, MANIFEST: manifest.finish()}
-    ledger.set_released({name: str(file["sha256"]) for name, file in written.items()})
+        files = {ROWS: rows.finish(), EVIDENCE: evidences.finish(), QUEUE: queue.finish()}
+    digests = {name: file.sha256 for name, file in files.items()}
+    digests[SPEND] = write_document(run.path / SPEND, spend_of(run))
+    # The manifest last: where it stands, the files it names are whole.
+    digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files))
+    ledger.set_released(digests)
     return summary

@@ -10,6 +10,7 @@ import click
 
 from stepdown.builder.cli import console
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.files import write_text
 from stepdown.builder.common.tables import print_table
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
@@ -71,12 +72,7 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
         f"Costs: rates of {card.name if card else PAPER.name}, tokens counted by {tokens}, all prompt tokens as cache "
         "traffic (TwinRouterBench, static scoring)."
     )
-    draft = out.with_name(f".{out.name}.part")
-    try:
-        draft.write_text(page(facts, found, footer), encoding="utf-8")
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_text(out, page(facts, found, footer))
     terminal.print(printable(str(out)), markup=False)
 
 

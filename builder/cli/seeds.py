@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.common.files import write_text
 from stepdown.builder.common.text import is_id, printable
 from stepdown.builder.errors import BadInput
 
@@ -55,9 +55,7 @@ def convert(trajectories: Path, out: Path, model: str | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """The file whole, or as it was. Raises BadInput where it cannot be written."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        write_text(path, text)
     except OSError as error:
         raise BadInput(error.strerror or str(error), file=path) from None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stepdown.builder.records import exact_json
-from stepdown.releases.files import sha256_of, sums
+from stepdown.releases.files import sha256_of, sums_text
 from stepdown.releases.layout import Holdout
 from stepdown.releases.parquet import COLUMNS
 from stepdown.releases.publish import PublishSettings
@@ -149,7 +149,7 @@ class SealedRelease(Sealed):
     def seal_sums(self) -> None:
         names = ["manifest.json", *json.loads(self.manifest_file.read_text())["files"]]
         digests = {name: sha256_of(self.folder / name)[0] for name in names if (self.folder / name).is_file()}
-        (self.folder / "SHA256SUMS").write_text(sums(digests))
+        (self.folder / "SHA256SUMS").write_text(sums_text(digests))
 
 
 def _record(row: Row) -> Row:

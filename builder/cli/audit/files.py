@@ -16,6 +16,7 @@ from stepdown.audit.exchange.incoming import checked
 from stepdown.audit.exchange.records import Outgoing
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import reviewer_name
+from stepdown.builder.common.files import whole_text_file, write_text
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
@@ -56,7 +57,7 @@ def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> 
             with _whole(file) as out:
                 count = form.write(steps, out)
             for ending, text in form.beside.items():
-                file.with_name(file.stem + ending).write_text(text, encoding="utf-8")
+                write_text(file.with_name(file.stem + ending), text)
         except OSError as error:
             raise BadInput(f"can not be written: {error.strerror}", file=file) from None
     click.echo(printable(f"{count} steps for {', '.join(filter(None, reviewers)) or 'a reviewer'}: {file}"))
@@ -71,14 +72,8 @@ def _whole(file: Path) -> Iterator[TextIO]:
         with file.open("w", encoding="utf-8", newline="") as out:
             yield out
         return
-    place = file.resolve()
-    draft = place.with_name(f".{place.name}.part")
-    try:
-        with draft.open("w", encoding="utf-8", newline="") as out:
-            yield out
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_text_file(file.resolve()) as out:
+        yield out
 
 
 def _queue(store: AuditStore, cases: Cases, reviewer: str) -> Iterator[Outgoing]:
