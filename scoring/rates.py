@@ -12,6 +12,7 @@ from stepdown.builder.config.validation import Strict, read_yaml, validated
 from stepdown.builder.errors import BadInput
 
 PAPER = Path(__file__).with_name("paper_rates.yaml")
+"""The default rates. They lie beside the code, not in `configs/`: the command must find them from anywhere."""
 
 
 class Rate(Strict):

@@ -1,7 +1,7 @@
 """The search: for every step of a passing trajectory, the cheapest tier that still lets the whole task pass.
 
 Pure: it knows tiers, rules and outcomes, and asks `run` to execute a trial. Read it beside the protocol (paper,
-section 3.2; the points where this search differs on purpose are in docs/decisions.md).
+section 3.2; the points where this search differs on purpose are in docs/decisions/).
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Pure arithmetic over the lengths of seeds. A trial at step i of n costs 1 + (n - i) calls: the candidate's, and the
 strong model's for all later steps; it may cost less where it is known early to be lost. The protocol itself is in
 `search`; `tests/test_estimate.py` holds the two against each other.
+
+Best and worst bound all calls together, for trajectories that keep their length, models that never say the same, and
+an empty cache. One model's calls, or the price, may lie outside: the run with the fewest calls need not be the
+cheapest.
 """
 
 from __future__ import annotations

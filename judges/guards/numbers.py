@@ -1,4 +1,7 @@
-"""Numbers in digits and in words, with their scale, as percentages and as fractions: one value, however written."""
+"""Numbers in digits and in words, with their scale, as percentages and as fractions: one value, however written.
+
+Libraries for this know cardinal numbers only, and are not linear in the length of a hostile text.
+"""
 
 from __future__ import annotations
 
