@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 
 import click
 from rich.console import Console
@@ -19,13 +17,11 @@ from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.engine.progress import TELLING_INTERVAL, BuildProgress, progress_line, ticking
 from stepdown.builder.engine.workloads import BUILT_IN
 
 WIDE = 160
 """Columns of a wide table that is piped."""
-PLAIN_INTERVAL = 10.0
-"""Seconds between progress lines where there is no terminal to redraw."""
 
 
 def stdout() -> Console:
@@ -65,25 +61,6 @@ def percents(low: float, high: float) -> str:
     return f"{100 * low:.1f}–{100 * high:.1f}"
 
 
-def progress_line(progress: BuildProgress) -> str:
-    """One line: instances, steps locked, calls, cache hits, money, time left.
-
-    >>> progress_line(BuildProgress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
-    '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
-    """
-    parts = [
-        f"{progress.instances}/{progress.total} instances",
-        f"{progress.steps} {progress.counted}",
-        f"{progress.calls} calls",
-        f"{progress.hits} cache hits",
-        f"${progress.usd:.4f}",
-    ]
-    left = progress.seconds_left()
-    if left is not None and progress.instances < progress.total:
-        parts.append(f"{timedelta(seconds=round(left))} left")
-    return " · ".join(parts)
-
-
 def name_foreign_code(protocol: ProtocolConfig) -> None:
     """A config is code where it names a workload of one's own: say so before it is loaded."""
     for workload in protocol.workloads:
@@ -97,7 +74,7 @@ def row_ticker() -> Callable[[int], None]:
 
     def tell(rows: int) -> None:
         nonlocal last
-        if rows % 256 == 0 and time.monotonic() - last >= PLAIN_INTERVAL:
+        if rows % 256 == 0 and time.monotonic() - last >= TELLING_INTERVAL:
             last = time.monotonic()
             click.echo(f"{rows} rows", err=True)
 
@@ -112,26 +89,9 @@ def show_progress(progress: BuildProgress) -> Iterator[None]:
         with Live(get_renderable=lambda: Text(progress_line(progress)), console=console, refresh_per_second=4):
             yield
         return
-    with _ticking(PLAIN_INTERVAL, lambda: console.print(progress_line(progress))):
+    with ticking(TELLING_INTERVAL, lambda: console.print(progress_line(progress))):
         yield
     console.print(progress_line(progress))
-
-
-@contextmanager
-def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
-    ended = threading.Event()
-
-    def loop() -> None:
-        while not ended.wait(seconds):
-            tick()
-
-    thread = threading.Thread(target=loop, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def label_table(summary: Summary, pool: Pool) -> Table:

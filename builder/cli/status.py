@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from stepdown.builder.common.text import printable
-from stepdown.builder.config.operation import Budget, OperationConfig
-from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.config.validation import validated
-from stepdown.builder.errors import BadInput
-from stepdown.builder.run.budget import Spent, read_spent
-from stepdown.builder.run.folder import is_run
-from stepdown.builder.run.ledger import InstanceState, Ledger
-from stepdown.builder.run.ledger.database import FILE_NAME as LEDGER_NAME
+from stepdown.builder.config.operation import Budget
+from stepdown.builder.inspect.status import RunStatus, read_status
+from stepdown.builder.run.budget import Spent
 
 
 @click.command("status")
@@ -26,14 +20,8 @@ def command(run: Path) -> None:
 
     Reads only; a build may be working on the run meanwhile.
     """
-    if not is_run(run):
-        raise BadInput("no run is here", file=run)
-    ledger = Ledger(run, read_only=True)
-    try:
-        for line in status_lines(ledger, run):
-            click.echo(line)
-    finally:
-        ledger.close()
+    for line in status_lines(read_status(run)):
+        click.echo(line)
 
 
 def spent_line(paid: Spent, budget: Budget) -> str:
@@ -48,27 +36,17 @@ def spent_line(paid: Spent, budget: Budget) -> str:
     return f"paid: {calls}, {usd}{seconds}"
 
 
-def status_lines(ledger: Ledger, folder: Path) -> Iterator[str]:
-    """Where a run stands, from its folder alone."""
-    run = ledger.find_run()
-    if run is None:
+def status_lines(status: RunStatus | None) -> Iterator[str]:
+    """A run's status as lines of text."""
+    if status is None:
         yield "not begun"
         return
-    protocol, counts = run.protocol, ledger.counts()
-    yield f"pool {printable(protocol['pool']['version'])}"
-    yield "instances: " + ", ".join(f"{counts.get(state, 0)} {state.value}" for state in InstanceState)
-    names = [tier["name"] for tier in protocol["pool"]["tiers"]]
-    labels: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in ledger.instances(InstanceState.DONE):
-        labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
-    for benchmark, tiers in sorted(labels.items()):
-        yield f"labels of {printable(benchmark)}: " + ", ".join(f"{tiers[name]} {printable(name)}" for name in names)
-    where = folder / LEDGER_NAME
-    models = validated(ProtocolConfig, protocol, file=where).models
-    budget = validated(OperationConfig, run.operation, file=where).budget
-    yield spent_line(read_spent(folder, ledger, models), budget)
-    yield f"errors before retries: {ledger.retried_errors()}"
-    for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED):
-        yield f"{record.state.value}: {printable(record.benchmark)}/{printable(record.instance_id)}: " + printable(
-            record.reason
-        )
+    yield f"pool {printable(status.pool)}"
+    yield "instances: " + ", ".join(f"{count} {state}" for state, count in status.instances.items())
+    for benchmark, tiers in status.labels.items():
+        counts = ", ".join(f"{count} {printable(name)}" for name, count in tiers.items())
+        yield f"labels of {printable(benchmark)}: {counts}"
+    yield spent_line(status.paid, status.budget)
+    yield f"errors before retries: {status.errors_retried}"
+    for one in status.held_back:
+        yield f"{one.state}: {printable(one.benchmark)}/{printable(one.instance_id)}: {printable(one.reason)}"

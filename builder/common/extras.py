@@ -38,3 +38,9 @@ def pinned_files(extra: str) -> list[Path]:
     if extra not in PINNED:
         raise BadInput(f"no such part {extra!r}: {', '.join(PINNED)}")
     return [PINS / name for name in PINNED[extra]]
+
+
+def require_package(package: str) -> None:
+    """Raises BadInput, naming the package to install, where it is not there: one that no extra of stepdown has."""
+    if find_spec(package) is None:
+        raise BadInput(f"this needs {package}: pip install {package}")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from stepdown.builder.config.pool import Model
 from stepdown.builder.records import Response
+
+TELLING_INTERVAL = 10.0
+"""Seconds between lines of progress where nothing redraws them."""
 
 
 @dataclass(slots=True)
@@ -51,3 +57,40 @@ class BuildProgress:
         if done <= 0:
             return None
         return (self.total - self.instances) * (time.monotonic() - self.started) / done
+
+
+def progress_line(progress: BuildProgress) -> str:
+    """One line: instances, steps locked, calls, cache hits, money, time left.
+
+    >>> progress_line(BuildProgress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
+    """
+    parts = [
+        f"{progress.instances}/{progress.total} instances",
+        f"{progress.steps} {progress.counted}",
+        f"{progress.calls} calls",
+        f"{progress.hits} cache hits",
+        f"${progress.usd:.4f}",
+    ]
+    left = progress.seconds_left()
+    if left is not None and progress.instances < progress.total:
+        parts.append(f"{timedelta(seconds=round(left))} left")
+    return " · ".join(parts)
+
+
+@contextmanager
+def ticking(seconds: float, tick: Callable[[], object]) -> Iterator[None]:
+    """Calls `tick` again and again, in a thread of its own, for as long as the block takes."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            tick()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -44,9 +44,17 @@ class Threads:
         threads = [threading.Thread(target=loop, name=f"worker-{n}", daemon=True) for n in range(self._count)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            # In short waits, so that a signal is handled while the workers finish.
-            while thread.is_alive():
-                thread.join(0.2)
+        try:
+            self._wait_for(threads)
+        except KeyboardInterrupt:  # nobody handles the signal otherwise: what is in hand must not outlive the run
+            self._stop.set()
+            self._wait_for(threads)
+            raise
         if errors:
             raise errors[0]
+
+    def _wait_for(self, threads: Iterable[threading.Thread]) -> None:
+        """In short waits, so that a signal is handled while the workers finish."""
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)
