@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,13 @@ from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.sampling import draw_of
 from stepdown.builder.common.intervals import Interval, exact_interval
-from stepdown.builder.engine.build import Build, Job
-from stepdown.builder.engine.label import InstanceLabelling, RunContext
+from stepdown.builder.engine.context import Job, RunContext
+from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.replay import Replayer
+from stepdown.builder.engine.session import RunSession
+from stepdown.builder.engine.trials import TrialRecorder
 from stepdown.builder.records import Lock, Sample, Trial, Verdict
+from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord
 
 
@@ -33,48 +37,56 @@ def picked(steps: Iterable[AuditStep], most: int | None, seed: int, workloads: S
 class Repeats:
     """Executes steps afresh, `times` each, and records every execution. What is recorded is not executed again."""
 
-    def __init__(self, build: Build, ledger: Ledger, steps: Iterable[AuditStep], times: int) -> None:
-        self._build, self._ledger, self._times = build, ledger, times
+    def __init__(self, run: RunFolder, stop: threading.Event, steps: Iterable[AuditStep], times: int) -> None:
+        """Load the run's workloads. Raises BadInput where one is not what the run was begun with."""
+        self._session, self._ledger, self._times = RunSession(run, stop), run.ledger, times
         self._steps: dict[tuple[str, str], list[int]] = defaultdict(list)
         for step in steps:
             self._steps[step.benchmark, step.instance_id].append(step.step_index)
         self._left = set(self._steps)
+        self.progress = RunProgress(total=len(self._steps), counted="executions")
 
-    def run(self) -> None:
+    @property
+    def multi_step(self) -> dict[str, bool]:
+        """Of each benchmark, whether its trajectories have several steps."""
+        return self._session.multi_step
+
+    def execute(self) -> None:
         """Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says where to go on."""
         self._ledger.forget_technical(Purpose.REPEAT)
-        self._build.progress.total = len(self._steps)
-        self._build.progress.instances = self._build.progress.done_before = self._build.progress.steps = 0
-        self._build.progress.counted = "executions"
-        self._build.work(self._build.labelled(self._steps), self._repeat, lambda: bool(self._left))
+        self._session.work(self._session.finished(self._steps), self._repeat, lambda: bool(self._left), self.progress)
 
-    def _repeat(self, context: RunContext, job: Job) -> None:
-        _InstanceRepeats(*job, context).repeat(self._steps[job[1].key], self._times)
-        self._left.discard(job[1].key)
-        self._build.progress.on_instance()
+    def _repeat(self, job: Job, context: RunContext) -> None:
+        key = job.instance.key
+        _InstanceRepeats(job, context).execute(self._steps[key], self._times)
+        self._left.discard(key)
+        self.progress.on_instance()
 
 
-class _InstanceRepeats(InstanceLabelling):
+class _InstanceRepeats:
     """Fresh executions of steps of one finished instance, beside its labelling."""
 
-    def repeat(self, steps: Sequence[int], times: int) -> None:
+    def __init__(self, job: Job, context: RunContext) -> None:
+        self._record, self._context, self._ledger = job.record, context, context.ledger
+        self._trials = TrialRecorder(job, context)
+
+    def execute(self, steps: Sequence[int], times: int) -> None:
         """At each step's frozen prefix the locked model answers anew, and the strong model goes on."""
-        trials = self._ledger.trials(self._record.id)
-        final = self._record.final
-        if final is None:
+        if self._record.final is None:
             raise ValueError(f"instance {self._record.instance_id!r} is finished without a trajectory")
-        current = self._ledger.trajectory(final, self._workload.harness.mask)
-        strong = seed_model_of(self._record, trials)
+        current = self._trials.read_trajectory(self._record.final)
+        searched = self._ledger.trials(self._record.id)
+        strong = seed_model_of(self._record, searched)
         for step in steps:
             # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
             # strong model may come by this very prefix.
             namespace = f"{Purpose.REPEAT.value} {self._ledger.run.id} {step}"
             lock = self._record.locks[step - 1]
-            limit = _limit(trials, step, lock) or len(current)
+            limit = _limit(searched, step, lock) or len(current)
             for number in range(times):
                 trial = Trial(step, lock.tier, lock.model, limit, Sample(namespace, number))
                 run = partial(Replayer.run, current=current, trial=trial, strong=strong)
-                self._once(Purpose.REPEAT, trial, run, base=final)
+                self._trials.execute(Purpose.REPEAT, trial, run, base=current)
                 self._context.on_lock()
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stepdown.builder.cache.question import Question
-from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.responses import Answer, Cache
 from stepdown.builder.cache.store import DiskStore, Store
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import JudgeConfig
@@ -31,12 +31,14 @@ class ConfiguredJudges:
         """Ask the panel about a case. Raises RunStopped or Interrupted."""
         return judge_case(case, self._panel, self, subject="")
 
-    def fetch(self, question: Question) -> tuple[Response, bool]:
-        if found := self._cache.get(question):
-            return found.response, False
+    def fetch(self, question: Question) -> Answer:
+        """The answer to a question, the cache's where it has one. Raises Technical, RunStopped or Interrupted."""
+        return self._cache.get_or_ask(question, self._request)
+
+    def _request(self, question: Question) -> Response:
         completion = self._client.complete(question.model, question.prefix, question.sample)
         self.requests += 1
-        return self._cache.put(question, completion.response).response, True
+        return completion.response
 
     def note_failed(self, attempts: Sequence[str]) -> None:
         """Nothing: failed attempts are only recorded in a run."""

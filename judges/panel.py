@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stepdown.builder.cache.question import Question
+from stepdown.builder.cache.responses import Answer
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import Technical
-from stepdown.builder.records import Prefix, Response, Ruling, Sample, Stop, Verdict
+from stepdown.builder.records import Prefix, Ruling, Sample, Stop, Verdict
 from stepdown.judges.case import JudgeCase
 from stepdown.judges.decision import MOST_ITEMS, FailureReason, QuoteChecker, failure_reasons, report_problems
 from stepdown.judges.guards import UnsourcedItem, unsourced_items
@@ -26,8 +27,8 @@ WORKLOAD = "judge"
 class ResponseSource(Protocol):
     """Where responses come from: in a run, `builder.engine.calls.Calls`."""
 
-    def fetch(self, question: Question) -> tuple[Response, bool]:
-        """The response to a question, and whether it was made just now. Raises Technical."""
+    def fetch(self, question: Question) -> Answer:
+        """The answer to a question: the cache's, or a new one. Raises Technical."""
         ...
 
     def note_failed(self, attempts: Sequence[str]) -> None:
@@ -151,10 +152,11 @@ class _JudgeDraw:
         number, left, prefix = 0, self.panel.attempts, first
         while left:
             try:
-                response, fresh = self.source.fetch(self._question(prefix, number))
+                answer = self.source.fetch(self._question(prefix, number))
             except Technical as error:
                 self.source.note_failed(error.attempts)
                 return self._technical([*refused, error.reason])
+            response, fresh = answer.response, answer.fresh
             try:
                 report = report_of(response, checker.case.answer)
                 wrong = report_problems(report, checker, self.panel.thresholds)

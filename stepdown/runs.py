@@ -15,7 +15,7 @@ from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.extras import require_package
 from stepdown.builder.config.loading import Config, config_of, load_config
-from stepdown.builder.engine.progress import TELLING_INTERVAL, BuildProgress, progress_line, ticking
+from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
 from stepdown.builder.errors import BadInput
 from stepdown.builder.inspect.status import RunStatus, read_status
 from stepdown.builder.run.folder import is_run
@@ -112,7 +112,7 @@ class _Told(Watcher):
         self._tell = tell
 
     @contextmanager
-    def while_working(self, progress: BuildProgress) -> Iterator[None]:
+    def while_working(self, progress: RunProgress) -> Iterator[None]:
         tell = self._tell
         if tell is None:
             yield

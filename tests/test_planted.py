@@ -29,7 +29,7 @@ from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.config.pool import Model
 from stepdown.builder.engine.build import Build
-from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.errors import BadInput, Interrupted, RunStopped
 from stepdown.builder.records import Prefix, Response, Sample
 from stepdown.builder.run.folder import open_for_work
@@ -47,7 +47,7 @@ plans = st.lists(tiers, min_size=1, max_size=3)
 hints = st.dictionaries(st.tuples(st.integers(1, 3), st.integers(1, 5)), st.integers(0, 3), max_size=8)
 
 
-class Disturbed(BuildProgress):
+class Disturbed(RunProgress):
     """Ends a build at its n-th call: as a person does, or as a crash between a response and its trial's record."""
 
     def __init__(self, at: int, crash: bool, stop: threading.Event) -> None:

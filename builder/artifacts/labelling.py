@@ -12,7 +12,7 @@ from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.build import Build
-from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.errors import BudgetReached
 from stepdown.builder.run.folder import open_for_work
 from stepdown.builder.run.ledger import InstanceState, Origin
@@ -39,7 +39,7 @@ class Watcher:
     def gave_up(self, instances: int) -> None:
         """So many blocked instances were dropped."""
 
-    def while_working(self, progress: BuildProgress) -> AbstractContextManager[None]:
+    def while_working(self, progress: RunProgress) -> AbstractContextManager[None]:
         """Entered while instances are labelled; `progress` is kept up to date."""
         return nullcontext()
 

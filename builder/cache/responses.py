@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +34,28 @@ class Entry:
         return cls(key, str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question was answered with: the cache's entry, and whether its response was made just now."""
+
+    entry: Entry
+    fresh: bool
+
+    @property
+    def response(self) -> Response:
+        return self.entry.response
+
+
 class Cache:
     """Responses by question, as one run uses them. `run` is its id: every entry says which run paid for it."""
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self.run = store, run
+
+    def get_or_ask(self, question: Question, ask: Callable[[Question], Response]) -> Answer:
+        """The kept answer, else the response of `ask`, on disk before this returns. What `ask` raises goes on."""
+        found = self.get(question)
+        return Answer(found, fresh=False) if found else Answer(self.put(question, ask(question)), fresh=True)
 
     def get(self, question: Question) -> Entry | None:
         """The response that was paid for this question; None where there is none that may be served."""

@@ -17,7 +17,7 @@ from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.engine.progress import TELLING_INTERVAL, BuildProgress, progress_line, ticking
+from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
 from stepdown.builder.engine.workloads import BUILT_IN
 
 WIDE = 160
@@ -82,7 +82,7 @@ def row_ticker() -> Callable[[int], None]:
 
 
 @contextmanager
-def show_progress(progress: BuildProgress) -> Iterator[None]:
+def show_progress(progress: RunProgress) -> Iterator[None]:
     """Show progress on standard error: redrawn on a terminal, else a line now and then."""
     console = stderr()
     if console.is_terminal:

@@ -17,7 +17,7 @@ from stepdown.builder.cli import console
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.engine.progress import BuildProgress
+from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.errors import RunStopped
 from stepdown.builder.run.ledger import Origin
 
@@ -38,7 +38,7 @@ class _Shown(Watcher):
         click.echo(f"{instances} blocked instances given up", err=True)
 
     @contextmanager
-    def while_working(self, progress: BuildProgress) -> Iterator[None]:
+    def while_working(self, progress: RunProgress) -> Iterator[None]:
         with console.show_progress(progress):
             try:
                 yield

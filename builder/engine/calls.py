@@ -7,26 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from stepdown.builder.cache.question import Question
-from stepdown.builder.cache.responses import Cache, Entry
+from stepdown.builder.cache.responses import Answer, Cache
 from stepdown.builder.config.pool import WORKLOAD, Model
 from stepdown.builder.errors import StepdownError
+from stepdown.builder.models import Completion
 from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.harnesses.base import Harness
 
 
-class Completion(Protocol):
-    """A response, and the errors that came before it."""
-
-    @property
-    def response(self) -> Response: ...
-
-    @property
-    def attempts(self) -> Sequence[str]: ...
-
-
 class Provider(Protocol):
-    """Where responses are bought: `builder.client.Client`. Raises Technical, RunStopped or Interrupted."""
+    """Where responses are bought: `models.Client`. Raises Technical, RunStopped or Interrupted."""
 
     def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
 
@@ -84,38 +75,29 @@ class Calls:
             sample=sample,
         )
 
-    def ask(self, question: Question, known: Response | None = None) -> Response:
-        """The response to a question: `known` where the caller has it, the cache's, or a new one, which is kept."""
-        return known if known is not None else self.fetch(question)[0]
-
-    def fetch(self, question: Question) -> tuple[Response, bool]:
-        """The response to a question, and whether it was made just now."""
+    def fetch(self, question: Question) -> Answer:
+        """The answer to a question: the cache's, or a new one, which is kept before this returns."""
         if self._question_locks is None:
-            entry, fresh = self._found_or_made(question)
+            answer = self._cache.get_or_ask(question, self._buy)
         else:
             with self._question_locks.of(question.key()):
-                entry, fresh = self._found_or_made(question)
-        response = entry.response
+                answer = self._cache.get_or_ask(question, self._buy)
+        entry, response = answer.entry, answer.response
         # A call that this run paid for and was killed before it could record stands in the cache under its name.
         paid = entry.run == self._cache.run
         self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
         if self._on_call:
-            self._on_call(question.model, response, fresh)
-        return response, fresh
+            self._on_call(question.model, response, answer.fresh)
+        return answer
 
-    def _found_or_made(self, question: Question) -> tuple[Entry, bool]:
-        """The cache's entry, and whether its response was made just now."""
-        found = self._cache.get(question)
-        return (found, False) if found else (self._cache.put(question, self._make(question)), True)
-
-    def _make(self, question: Question) -> Response:
+    def _buy(self, question: Question) -> Response:
         """A new response. Raises BudgetReached where none may be paid for."""
         with self._budget.call(question.model) as pay:
-            response = self._answer(question)
+            response = self._request(question)
             pay(response.usage)
         return response
 
-    def _answer(self, question: Question) -> Response:
+    def _request(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
             completion = self._provider.complete(model, question.prefix, sample=question.sample)

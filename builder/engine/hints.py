@@ -65,7 +65,7 @@ class ModelHints:
         prompt = f"{PROMPT.format(tiers=', '.join(self._tiers))}{'-' * 20}\n{shown}\n{'-' * 20}"
         prefix = Prefix.start([{"role": "user", "content": prompt}])
         try:
-            response = calls.ask(calls.question(self._model, prefix, number, Sample("hint")))
+            response = calls.fetch(calls.question(self._model, prefix, number, Sample("hint"))).response
         except Technical as error:
             calls.note_failed(error.attempts)
             return None

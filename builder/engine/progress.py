@@ -1,4 +1,4 @@
-"""What a build has done so far, for whoever shows it."""
+"""What work on a run has come to so far, for whoever shows it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TELLING_INTERVAL = 10.0
 
 
 @dataclass(slots=True)
-class BuildProgress:
-    """What a build has done so far; written by workers, read by whoever shows it."""
+class RunProgress:
+    """What work on a run has come to so far; written by workers, read by whoever shows it."""
 
     instances: int = 0
     total: int = 0
@@ -59,10 +59,10 @@ class BuildProgress:
         return (self.total - self.instances) * (time.monotonic() - self.started) / done
 
 
-def progress_line(progress: BuildProgress) -> str:
+def progress_line(progress: RunProgress) -> str:
     """One line: instances, steps locked, calls, cache hits, money, time left.
 
-    >>> progress_line(BuildProgress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
+    >>> progress_line(RunProgress(instances=1, done_before=1, total=4, steps=7, calls=9, hits=2, usd=0.5))
     '1/4 instances · 7 steps locked · 9 calls · 2 cache hits · $0.5000'
     """
     parts = [

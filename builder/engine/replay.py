@@ -173,8 +173,9 @@ class Replayer:
 
     def _ask(self, name: str, prefix: Prefix, step: int, sample: Sample, current: Trajectory) -> Response:
         question = self._calls.question(self._pool.by_name[name], prefix, step, sample)
+        known = _from_current(question, current)
         try:
-            return self._calls.ask(question, known=_from_current(question, current))
+            return known if known is not None else self._calls.fetch(question).response
         except NoAnswer as error:
             raise _Halted(Ruling(Verdict.INCOMPLETE, str(error))) from None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig, ProtocolConfig
-from stepdown.builder.engine.label import search_rules
+from stepdown.builder.engine.context import search_rules
 from stepdown.builder.engine.seeds import strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload, load_workload
 from stepdown.builder.estimate.arithmetic import (

@@ -15,12 +15,13 @@ from stepdown.builder.cache.responses import Cache
 from stepdown.builder.common import tokens
 from stepdown.builder.config.pool import WORKLOAD, Model, Pool
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.engine.calls import Calls, Completion
+from stepdown.builder.engine.calls import Calls
 from stepdown.builder.engine.replay import Replayer
 from stepdown.builder.engine.seeds import REFERENCE, strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload, select_instances
 from stepdown.builder.errors import BadInput, StepdownError, Technical
 from stepdown.builder.estimate.arithmetic import Shape, StepSize
+from stepdown.builder.models import Completion
 from stepdown.builder.records import (
     FIRST,
     Instance,

@@ -19,7 +19,6 @@ from stepdown.builder.cli import console
 from stepdown.builder.cli.labelling import WORK_LEFT
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.config.loading import load_config
-from stepdown.builder.engine.build import Build
 from stepdown.builder.errors import BadInput, BudgetReached
 from stepdown.builder.run.folder import open_for_work
 
@@ -56,17 +55,17 @@ def command(
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
         opened.config.check_keys()
         console.name_foreign_code(opened.config.protocol)
-        build = Build(opened, stop)
+        repeats = Repeats(opened, stop, steps, times)
         reached: BudgetReached | None = None
         with (
             stop_on_signals(stop, _same_again(run, times, most, workloads, config)),
-            console.show_progress(build.progress),
+            console.show_progress(repeats.progress),
         ):
             try:
-                Repeats(build, opened.ledger, steps, times).run()
+                repeats.execute()
             except BudgetReached as error:
                 reached = error
-        write_artifacts(opened, build.multi_step)  # what was spent has changed; no other file has
+        write_artifacts(opened, repeats.multi_step)  # what was spent has changed; no other file has
         found = repeated(opened.ledger, steps, times)
     _print(found, as_json)
     technical = sum(one.technical for one in found.values())

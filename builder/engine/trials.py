@@ -1,0 +1,134 @@
+"""The trials of one instance: every execution is recorded before its outcome is acted upon, and is made once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from stepdown.builder.engine.calls import Calls, QuestionLocks
+from stepdown.builder.engine.context import Job, RunContext, search_rules
+from stepdown.builder.engine.replay import Replayer
+from stepdown.builder.engine.search import Blocked, is_accepted
+from stepdown.builder.errors import Interrupted
+from stepdown.builder.records import Outcome, Trajectory, Trial, Verdict
+from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
+from stepdown.judges.panel import rule_on_case
+
+Execute = Callable[[Replayer], Outcome]
+"""Executes a trajectory by a replayer, that of the thread it is called in."""
+
+_Place = tuple[Purpose, int, int, str, int]
+"""What tells a trial of an instance from the others: purpose, step, tier, model, sample."""
+
+
+def _place(purpose: Purpose, trial: Trial) -> _Place:
+    return purpose, trial.step, trial.tier, trial.model, trial.sample.number
+
+
+@dataclass(frozen=True, slots=True)
+class _Executor:
+    """What one thread executes trials with."""
+
+    calls: Calls
+    replayer: Replayer
+
+
+class TrialRecorder:
+    """Executes and records the trials of one instance; one that is in the ledger already is not executed again.
+
+    What is done with outcomes is a function of them. So who goes through the same work again after an interruption is
+    given the recorded outcomes first, and arrives where it was interrupted. Threads may share a recorder.
+    """
+
+    def __init__(self, job: Job, context: RunContext) -> None:
+        self._job, self._context, self._ledger = job, context, context.ledger
+        self._rules = search_rules(context.protocol)
+        self._question_locks = QuestionLocks() if context.protocol.rules.cascade_parallel else None
+        self._own = threading.local()
+        self._recorded: dict[_Place, TrialRecord] = {}
+        for trial in context.ledger.trials(job.record.id):
+            if not trial.superseded:
+                self._recorded[_place(trial.purpose, trial.trial)] = trial
+        # The ledger's id of each trajectory that a trial may start from, by identity.
+        self._ids: list[tuple[Trajectory, int]] = []
+
+    def execute(self, purpose: Purpose, trial: Trial, execute: Execute, base: Trajectory | None = None) -> Outcome:
+        """The outcome of a trial: the recorded one, or that of an execution now, which is recorded first.
+
+        `base` is the current trajectory that the trial starts from, where it starts from one: a trajectory that an
+        earlier trial of this recorder came to, or that it has read. Raises Interrupted where the run is to stop.
+        """
+        known = self._recorded.get(_place(purpose, trial))
+        if known is not None:
+            return self._read_outcome(known)
+        if self._context.stop.is_set():
+            raise Interrupted("stopped")
+        executor = self._executor
+        outcome = execute(executor.replayer)
+        accepted = is_accepted(outcome, trial.limit, self._rules)
+        trial_id = self._ledger.record(
+            self._job.record.id,
+            purpose,
+            trial,
+            outcome,
+            executor.calls.take_receipt(),
+            accepted=accepted,
+            base=self.id_of(base) if base is not None else None,
+        )
+        if accepted and purpose in KEPT:
+            self._ids.append((outcome.trajectory, trial_id))
+        return outcome
+
+    def execute_to_verdict(
+        self, purpose: Purpose, trial: Trial, execute: Execute, base: Trajectory | None = None
+    ) -> Outcome:
+        """The outcome of a trial that must come to a verdict. Raises Blocked where it is technical."""
+        outcome = self.execute(purpose, trial, execute, base)
+        if outcome.verdict is Verdict.TECHNICAL:
+            raise Blocked(trial.step, trial.tier, outcome.reason)
+        return outcome
+
+    def read_trajectory(self, trial_id: int) -> Trajectory:
+        """The trajectory that a recorded trial came to, for other trials to start from."""
+        trajectory = self._ledger.trajectory(trial_id, self._job.workload.harness.mask)
+        self._ids.append((trajectory, trial_id))
+        return trajectory
+
+    def id_of(self, trajectory: Trajectory) -> int:
+        """The ledger's id of the trial that came to this very trajectory."""
+        return next(trial_id for known, trial_id in reversed(self._ids) if known is trajectory)
+
+    @property
+    def calls(self) -> Calls:
+        """The calling thread's own way to ask about the instance, for questions that belong to no trial."""
+        return self._executor.calls
+
+    def _read_outcome(self, known: TrialRecord) -> Outcome:
+        is_kept = known.accepted and known.purpose in KEPT
+        trajectory = self.read_trajectory(known.id) if is_kept else ()
+        return Outcome(known.verdict, trajectory, known.reason, known.grading)
+
+    @property
+    def _executor(self) -> _Executor:
+        """This thread's own calls and replayer."""
+        if not hasattr(self._own, "executor"):
+            self._own.executor = self._make_executor()
+        executor: _Executor = self._own.executor
+        return executor
+
+    def _make_executor(self) -> _Executor:
+        context, instance, harness = self._context, self._job.instance, self._job.workload.harness
+        calls = Calls(
+            instance,
+            harness,
+            context.provider,
+            context.cache,
+            context.on_call,
+            context.budget,
+            self._question_locks,
+        )
+        panel, subject = context.protocol.judge, "/".join(instance.key)
+        judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
+        return _Executor(calls, Replayer(instance, harness, context.protocol.pool, calls, judge))
