@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from stepdown.builder.config.pool import Price
 from stepdown.builder.engine.search import SearchRules, search
 from stepdown.builder.estimate.arithmetic import (
-    ModelAmounts,
-    SearchCosts,
-    Shape,
+    AmountByModel,
+    SearchSettings,
     StepSize,
+    StepSizes,
     best,
     expected,
     label_shares,
@@ -35,8 +35,8 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 # The arithmetic, against the search
 
-plans = st.builds(
-    lambda cascades, passes, more, early: SearchCosts(
+any_settings = st.builds(
+    lambda cascades, passes, more, early: SearchSettings(
         [[f"{tier}-{n}" for n in range(size)] for tier, size in enumerate(cascades)], passes, passes + more, early
     ),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
@@ -46,11 +46,11 @@ plans = st.builds(
 )
 
 
-def shape(steps: int) -> Shape:
+def sizes(steps: int) -> StepSizes:
     return tuple(StepSize(100 * number, 10) for number in range(1, steps + 1))
 
 
-def taken(steps: int, plan: SearchCosts, passes: Callable[[Trial], bool]) -> int:
+def taken(steps: int, settings: SearchSettings, passes: Callable[[Trial], bool]) -> int:
     """The calls that the search takes where nothing makes a trajectory shorter and no answer is shared."""
     one = Prefix.start([{"role": "user", "content": "x"}])
     current: Trajectory = tuple(Step(one, Response("x"), "strong") for _ in range(steps))
@@ -59,45 +59,57 @@ def taken(steps: int, plan: SearchCosts, passes: Callable[[Trial], bool]) -> int
     def run(before: Trajectory, trial: Trial) -> Outcome:
         nonlocal calls
         accepted = passes(trial)
-        calls += 1 if plan.early and not accepted else 1 + len(before) - trial.step
+        calls += 1 if settings.early and not accepted else 1 + len(before) - trial.step
         return Outcome(Verdict.PASS, tuple(before)) if accepted else Outcome(Verdict.FAIL)
 
-    search(current, "strong", SearchRules(plan.cascades, passes=plan.passes, of=plan.of), lambda step: None, run)
+    search(
+        current,
+        "strong",
+        SearchRules(settings.cascades, passes=settings.passes, of=settings.of),
+        lambda step: None,
+        run,
+    )
     return calls
 
 
-@given(plans, st.integers(1, 8), st.integers())
-def test_what_the_search_takes_lies_between_best_and_worst(plan: SearchCosts, steps: int, seed: int) -> None:
+@given(any_settings, st.integers(1, 8), st.integers())
+def test_what_the_search_takes_lies_between_best_and_worst(settings: SearchSettings, steps: int, seed: int) -> None:
     draw = random.Random(seed)
-    real = taken(steps, plan, lambda trial: draw.random() < 0.4)
-    assert best(shape(steps), "strong", plan).calls <= real <= worst(shape(steps), "strong", plan).calls
+    real = taken(steps, settings, lambda trial: draw.random() < 0.4)
+    assert best(sizes(steps), "strong", settings).calls <= real <= worst(sizes(steps), "strong", settings).calls
 
 
-@given(plans, st.integers(1, 8))
-def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(plan: SearchCosts, steps: int) -> None:
-    late = SearchCosts(plan.cascades, plan.passes, plan.of, early=False)
+@given(any_settings, st.integers(1, 8))
+def test_where_all_passes_or_fails_the_search_takes_the_best_and_the_worst(
+    settings: SearchSettings, steps: int
+) -> None:
+    late = SearchSettings(settings.cascades, settings.passes, settings.of, early=False)
     assume(sum(map(len, late.cascades)) * late.failing >= late.passes)
-    assert taken(steps, late, lambda trial: True) == best(shape(steps), "strong", late).calls
+    assert taken(steps, late, lambda trial: True) == best(sizes(steps), "strong", late).calls
     # A candidate that has failed at its last sample only has taken all of them.
     slow = taken(steps, late, lambda trial: trial.sample.number < late.passes - 1)
-    assert slow == worst(shape(steps), "strong", late).calls
+    assert slow == worst(sizes(steps), "strong", late).calls
 
 
-@given(plans, st.integers(1, 8), st.integers(0, 3))
-def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(plan: SearchCosts, steps: int, tier: int) -> None:
-    tier = min(tier, len(plan.cascades))
-    shares = [float(number == tier) for number in range(len(plan.cascades) + 1)]
-    real = taken(steps, plan, lambda trial: trial.tier >= tier)
-    assert expected(shape(steps), "strong", plan, shares).calls == pytest.approx(real)
+@given(any_settings, st.integers(1, 8), st.integers(0, 3))
+def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(
+    settings: SearchSettings, steps: int, tier: int
+) -> None:
+    tier = min(tier, len(settings.cascades))
+    shares = [float(number == tier) for number in range(len(settings.cascades) + 1)]
+    real = taken(steps, settings, lambda trial: trial.tier >= tier)
+    assert expected(sizes(steps), "strong", settings, shares).calls == pytest.approx(real)
 
 
-@given(plans, st.integers(1, 8), st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
-def test_the_expected_lies_between_the_best_and_the_worst(plan: SearchCosts, steps: int, weights: list[float]) -> None:
-    used = weights[: len(plan.cascades) + 1]
+@given(any_settings, st.integers(1, 8), st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
+def test_the_expected_lies_between_the_best_and_the_worst(
+    settings: SearchSettings, steps: int, weights: list[float]
+) -> None:
+    used = weights[: len(settings.cascades) + 1]
     shares = [weight / sum(used) for weight in used]
-    mean = expected(shape(steps), "strong", plan, shares).calls
-    assert best(shape(steps), "strong", plan).calls <= mean + 1e-9
-    assert mean <= worst(shape(steps), "strong", plan).calls + 1e-9
+    mean = expected(sizes(steps), "strong", settings, shares).calls
+    assert best(sizes(steps), "strong", settings).calls <= mean + 1e-9
+    assert mean <= worst(sizes(steps), "strong", settings).calls + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -107,15 +119,15 @@ def test_the_planted_corpus_is_expected_to_cost_what_the_protocol_takes_for_it(
     steps: int, early: bool, per_label: float
 ) -> None:
     """The figures of a corpus of several thousand steps, whose tiers were drawn with these shares."""
-    plan = SearchCosts([["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]], early=early)
-    mean = expected(shape(steps), "strong", plan, [0.71, 0.06, 0.05, 0.18]).calls / steps
+    settings = SearchSettings([["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]], early=early)
+    mean = expected(sizes(steps), "strong", settings, [0.71, 0.06, 0.05, 0.18]).calls / steps
     assert mean == pytest.approx(per_label, rel=0.03)
 
 
 def test_tokens_and_money_are_those_of_the_calls() -> None:
     """Two steps, one candidate that passes: it answers both prefixes, the strong model the second one again."""
-    bill: ModelAmounts = best(shape(2), "strong", SearchCosts([["cheap"]]))
-    cheap, strong = bill.amounts["cheap"], bill.amounts["strong"]
+    amounts: AmountByModel = best(sizes(2), "strong", SearchSettings([["cheap"]]))
+    cheap, strong = amounts.by_model["cheap"], amounts.by_model["strong"]
     assert (cheap.calls, cheap.prompt, cheap.output) == (2, 300, 20)
     assert (strong.calls, strong.prompt, strong.output) == (1, 200, 10)
     assert strong.usd(Price(input=5, output=25)) == pytest.approx((200 * 5 + 10 * 25) / 1e6)

@@ -15,30 +15,30 @@ from stepdown.builder.cli import console
 from stepdown.builder.common import tokens
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
-from stepdown.builder.estimate.forecast import (
+from stepdown.builder.estimate.run_estimate import (
     REPORT,
-    Forecast,
-    ModelForecast,
-    Taken,
-    WorkloadSeeds,
-    forecast,
-    read_taken,
+    ModelEstimate,
+    NeededAndPaid,
+    RunEstimate,
+    WorkloadAssumptions,
+    estimate_run,
+    read_needed_and_paid,
 )
 from stepdown.builder.estimate.sizes import RunSeedSizes, read_seed_sizes
 from stepdown.builder.run.budget import Spent
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceState
 
-_Column = tuple[str, Callable[[ModelForecast], Spent]]
+_Column = tuple[str, Callable[[ModelEstimate], Spent]]
 _ESTIMATED: tuple[_Column, ...] = (
-    ("best", lambda line: line.best),
-    ("expected", lambda line: line.expected),
-    ("worst", lambda line: line.worst),
+    ("best", lambda model: model.best),
+    ("expected", lambda model: model.expected),
+    ("worst", lambda model: model.worst),
 )
-_NOTHING = Taken(Spent(), Spent())
-_TAKEN: tuple[_Column, ...] = (
-    ("needed", lambda line: (line.taken or _NOTHING).needed),
-    ("paid", lambda line: (line.taken or _NOTHING).paid),
+_NOTHING = NeededAndPaid(Spent(), Spent())
+_OF_RUN: tuple[_Column, ...] = (
+    ("needed", lambda model: (model.of_run or _NOTHING).needed),
+    ("paid", lambda model: (model.of_run or _NOTHING).paid),
 )
 
 
@@ -48,7 +48,7 @@ _TAKEN: tuple[_Column, ...] = (
     "--run",
     "folder",
     type=click.Path(path_type=Path),
-    help="A run of the same workloads: its seeds are gone by, and what it took is shown beside the estimate.",
+    help="A run of the same workloads: the estimate goes by its seeds, and shows what it really took.",
 )
 @click.option(
     "--steps",
@@ -65,47 +65,47 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     """
     loaded = load_config(config)
     console.name_foreign_code(loaded.protocol)
-    seeds, taken, open_instances = RunSeedSizes({}), None, 0
+    seeds, of_run, open_instances = RunSeedSizes({}), None, 0
     if folder is not None:
-        seeds, taken, open_instances = _of_run(folder)
-    made = forecast(loaded, steps, seeds, taken)
-    assumptions = list(_assumptions(loaded, made, open_instances))
+        seeds, of_run, open_instances = _read_run(folder)
+    estimate = estimate_run(loaded, steps, seeds, of_run)
+    assumptions = list(_assumptions(loaded, estimate, open_instances))
     if as_json:
-        click.echo(json.dumps(_json(made, assumptions), ensure_ascii=False, indent=1))
+        click.echo(json.dumps(_json(estimate, assumptions), ensure_ascii=False, indent=1))
         return
-    columns = _ESTIMATED + (_TAKEN if taken is not None else ())
+    columns = _ESTIMATED + (_OF_RUN if of_run is not None else ())
     out = console.stdout()
     if out.is_terminal:
-        out.print(_table(made, columns))
+        out.print(_table(estimate, columns))
     else:
-        for row in _rows(made, columns):
+        for row in _rows(estimate, columns):
             click.echo("\t".join(row))
     for line in assumptions:
         out.print(printable(line), markup=False)
 
 
-def _of_run(folder: Path) -> tuple[RunSeedSizes, dict[str, Taken], int]:
-    """A run's seeds, what it took, and how many of its instances are still open or blocked."""
+def _read_run(folder: Path) -> tuple[RunSeedSizes, dict[str, NeededAndPaid], int]:
+    """A run's seeds, what it needed and paid, and how many of its instances are still open or blocked."""
     with open_for_reading(folder) as (ledger, protocol):
         counts = ledger.counts()
         left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
-        return read_seed_sizes(ledger), read_taken(ledger, protocol), left
+        return read_seed_sizes(ledger), read_needed_and_paid(ledger, protocol), left
 
 
-def _total(made: Forecast, column: Callable[[ModelForecast], Spent]) -> Spent:
-    return sum((column(line) for line in made.lines), Spent())
+def _total(estimate: RunEstimate, column: Callable[[ModelEstimate], Spent]) -> Spent:
+    return sum((column(model) for model in estimate.models), Spent())
 
 
-def _rows(made: Forecast, columns: Sequence[_Column]) -> Iterator[list[str]]:
+def _rows(estimate: RunEstimate, columns: Sequence[_Column]) -> Iterator[list[str]]:
     """The table as text: a header, a row for every model, and the sum."""
     yield ["tier", "model", *(f"{name} {unit}" for name, _ in columns for unit in ("calls", "usd"))]
-    for line in made.lines:
+    for model in estimate.models:
         yield [
-            printable(line.tier),
-            printable(line.model),
-            *_cells(column(line) for _, column in columns),
+            printable(model.tier),
+            printable(model.model),
+            *_cells(column(model) for _, column in columns),
         ]
-    yield ["all", "", *_cells(_total(made, column) for _, column in columns)]
+    yield ["all", "", *_cells(_total(estimate, column) for _, column in columns)]
 
 
 def _cells(numbers: Iterator[Spent]) -> Iterator[str]:
@@ -114,9 +114,9 @@ def _cells(numbers: Iterator[Spent]) -> Iterator[str]:
         yield f"{number.usd:.2f}" if number.usd >= 100 else f"{number.usd:.4f}"
 
 
-def _table(made: Forecast, columns: Sequence[_Column]) -> Table:
+def _table(estimate: RunEstimate, columns: Sequence[_Column]) -> Table:
     table = Table(title="estimate", title_justify="left")
-    header, *rows = _rows(made, columns)
+    header, *rows = _rows(estimate, columns)
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if place < 2 else "right")
     for place, row in enumerate(rows):
@@ -124,22 +124,22 @@ def _table(made: Forecast, columns: Sequence[_Column]) -> Table:
     return table
 
 
-def _json(made: Forecast, assumptions: Sequence[str]) -> dict[str, Any]:
-    columns = _ESTIMATED + (_TAKEN if any(line.taken is not None for line in made.lines) else ())
+def _json(estimate: RunEstimate, assumptions: Sequence[str]) -> dict[str, Any]:
+    columns = _ESTIMATED + (_OF_RUN if any(model.of_run is not None for model in estimate.models) else ())
     return {
-        "workloads": [asdict(workload) for workload in made.workloads],
+        "workloads": [asdict(workload) for workload in estimate.workloads],
         "models": [
-            {"tier": line.tier, "model": line.model, **{name: asdict(column(line)) for name, column in columns}}
-            for line in made.lines
+            {"tier": model.tier, "model": model.model, **{name: asdict(column(model)) for name, column in columns}}
+            for model in estimate.models
         ],
-        "total": {name: asdict(_total(made, column)) for name, column in columns},
+        "total": {name: asdict(_total(estimate, column)) for name, column in columns},
         "assumptions": list(assumptions),
     }
 
 
-def _assumptions(config: Config, made: Forecast, open_instances: int) -> Iterator[str]:
+def _assumptions(config: Config, estimate: RunEstimate, open_instances: int) -> Iterator[str]:
     """What the numbers rest on, a line each."""
-    for workload in made.workloads:
+    for workload in estimate.workloads:
         yield _seeds_line(workload)
         tiers = (tier.name for tier in config.protocol.pool.tiers)
         shares = ", ".join(f"{share:.1%} {name}" for name, share in zip(tiers, workload.shares, strict=True))
@@ -167,7 +167,7 @@ _EARLY = {
 }
 
 
-def _seeds_line(workload: WorkloadSeeds) -> str:
+def _seeds_line(workload: WorkloadAssumptions) -> str:
     line = f"{workload.benchmark}: {workload.instances} instances, {workload.steps} steps"
     if workload.without_seed:
         line += f", {workload.without_seed} without a seed that passes"

@@ -1,4 +1,5 @@
 """What a run will take, before it is begun.
 
-`arithmetic` is pure; `sizes` finds how long seeds are; `forecast` puts both together for a config.
+`arithmetic` is pure; `sizes` finds how long seeds are, of which `playing` plays those that cost nothing; `run_estimate`
+puts it together for a config.
 """

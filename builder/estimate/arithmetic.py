@@ -36,7 +36,7 @@ class StepSize:
     output: int
 
 
-Shape = tuple[StepSize, ...]
+StepSizes = tuple[StepSize, ...]
 """The sizes of a seed's steps, in order."""
 
 
@@ -60,27 +60,27 @@ class Amount:
 
 
 @dataclass(slots=True)
-class ModelAmounts:
-    """What is asked of every model, by name."""
+class AmountByModel:
+    """What is asked of the models, by the name of each."""
 
-    amounts: dict[str, Amount] = field(default_factory=dict)
+    by_model: dict[str, Amount] = field(default_factory=dict)
 
     def add(self, model: str, amount: Amount, times: float = 1.0) -> None:
         if times:
-            self.amounts[model] = self.amounts.get(model, Amount()) + amount.times(times)
+            self.by_model[model] = self.by_model.get(model, Amount()) + amount.times(times)
 
-    def add_all(self, other: ModelAmounts) -> None:
-        for model, amount in other.amounts.items():
+    def add_all(self, other: AmountByModel) -> None:
+        for model, amount in other.by_model.items():
             self.add(model, amount)
 
     @property
     def calls(self) -> float:
-        return sum(amount.calls for amount in self.amounts.values())
+        return sum(amount.calls for amount in self.by_model.values())
 
 
 @dataclass(frozen=True, slots=True)
-class SearchCosts:
-    """What a search's cost depends on, beside its seed."""
+class SearchSettings:
+    """What the cost of a search depends on, beside the sizes of its seed."""
 
     cascades: Sequence[Sequence[str]]
     """The models to probe, by tier index, in order, without the strong tier."""
@@ -99,76 +99,76 @@ class SearchCosts:
         return self.of - self.passes + 1
 
 
-def whole(shape: Shape) -> Amount:
+def amount_of(sizes: StepSizes) -> Amount:
     """All steps of a trajectory."""
-    return Amount(len(shape), sum(step.prompt for step in shape), sum(step.output for step in shape))
+    return Amount(len(sizes), sum(step.prompt for step in sizes), sum(step.output for step in sizes))
 
 
-def best(shape: Shape, strong: str, plan: SearchCosts) -> ModelAmounts:
+def best(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByModel:
     """The fewest calls: at every step the first candidate passes. A step all of whose candidates fail takes fewer
     still where trials may be lost early, or where more samples are needed to pass than to fail.
     """
-    bill = ModelAmounts()
-    models = _models(plan)
-    for place, step in enumerate(shape, 1):
-        own, rest = _own(step), whole(shape[place:])
-        lost = Amount() if plan.early is not False else rest
-        all_lost = (len(models) * plan.failing + plan.control) * (1 + lost.calls)
-        if all_lost < plan.passes * (1 + rest.calls):
+    amounts = AmountByModel()
+    models = _models(settings)
+    for place, step in enumerate(sizes, 1):
+        own, rest = _amount_of_step(step), amount_of(sizes[place:])
+        lost = Amount() if settings.early is not False else rest
+        all_lost = (len(models) * settings.failing + settings.control) * (1 + lost.calls)
+        if all_lost < settings.passes * (1 + rest.calls):
             for model in models:
-                bill.add(model, own, plan.failing)
-                bill.add(strong, lost, plan.failing)
-            bill.add(strong, own + lost, plan.control)
+                amounts.add(model, own, settings.failing)
+                amounts.add(strong, lost, settings.failing)
+            amounts.add(strong, own + lost, settings.control)
         else:
-            bill.add(plan.cascades[0][0], own, plan.passes)
-            bill.add(strong, rest, plan.passes)
-        if plan.early is False or place == 1:
-            bill.add(plan.cascades[0][0], own, plan.confirm)
-    return bill
+            amounts.add(settings.cascades[0][0], own, settings.passes)
+            amounts.add(strong, rest, settings.passes)
+        if settings.early is False or place == 1:
+            amounts.add(settings.cascades[0][0], own, settings.confirm)
+    return amounts
 
 
-def worst(shape: Shape, strong: str, plan: SearchCosts) -> ModelAmounts:
+def worst(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByModel:
     """At every step all candidates of all tiers fail, in every sample, and only at the end of the trajectory.
 
     No search of a seed of this length takes more calls: an accepted trial never makes a trajectory longer.
     """
-    bill = ModelAmounts()
-    for place, step in enumerate(shape, 1):
-        own, rest = _own(step), whole(shape[place:])
-        for model in _models(plan):
-            bill.add(model, own, plan.of)
-            bill.add(strong, rest, plan.of)
-        bill.add(strong, own, plan.confirm)
-        bill.add(strong, own + rest, plan.control)
-    return bill
+    amounts = AmountByModel()
+    for place, step in enumerate(sizes, 1):
+        own, rest = _amount_of_step(step), amount_of(sizes[place:])
+        for model in _models(settings):
+            amounts.add(model, own, settings.of)
+            amounts.add(strong, rest, settings.of)
+        amounts.add(strong, own, settings.confirm)
+        amounts.add(strong, own + rest, settings.control)
+    return amounts
 
 
-def expected(shape: Shape, strong: str, plan: SearchCosts, shares: Sequence[float]) -> ModelAmounts:
+def expected(sizes: StepSizes, strong: str, settings: SearchSettings, shares: Sequence[float]) -> AmountByModel:
     """The mean, where a share of steps ends in each tier (cheapest first, the strong one last; they sum to 1).
 
     Where a tier passes, it does by its first model; samples of one candidate agree; trajectories keep their length.
     """
-    bill = ModelAmounts()
-    for place, step in enumerate(shape, 1):
-        own, rest = _own(step), whole(shape[place:])
-        for tier, cascade in enumerate(plan.cascades):
-            bill.add(cascade[0], own, shares[tier] * (plan.passes + plan.confirm))
-            bill.add(strong, rest, shares[tier] * plan.passes)
-            failing = sum(shares[tier + 1 :]) * plan.failing
+    amounts = AmountByModel()
+    for place, step in enumerate(sizes, 1):
+        own, rest = _amount_of_step(step), amount_of(sizes[place:])
+        for tier, cascade in enumerate(settings.cascades):
+            amounts.add(cascade[0], own, shares[tier] * (settings.passes + settings.confirm))
+            amounts.add(strong, rest, shares[tier] * settings.passes)
+            failing = sum(shares[tier + 1 :]) * settings.failing
             for model in cascade:
-                bill.add(model, own, failing)
-                bill.add(strong, rest, 0.0 if plan.early else failing)
-        bill.add(strong, own, shares[-1] * plan.confirm)
-        bill.add(strong, own + rest, shares[-1] * plan.control)
-    return bill
+                amounts.add(model, own, failing)
+                amounts.add(strong, rest, 0.0 if settings.early else failing)
+        amounts.add(strong, own, shares[-1] * settings.confirm)
+        amounts.add(strong, own + rest, shares[-1] * settings.control)
+    return amounts
 
 
-def _own(step: StepSize) -> Amount:
+def _amount_of_step(step: StepSize) -> Amount:
     return Amount(1, step.prompt, step.output)
 
 
-def _models(plan: SearchCosts) -> list[str]:
-    return [model for cascade in plan.cascades for model in cascade]
+def _models(settings: SearchSettings) -> list[str]:
+    return [model for cascade in settings.cascades for model in cascade]
 
 
 def label_shares(benchmark: str, tiers: int) -> list[float]:

@@ -1,0 +1,148 @@
+"""Plays trajectories that cost nothing, to see how large their steps are: given seeds, and a workload's own reference.
+
+Nothing is kept and no provider is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stepdown.builder.cache.responses import Cache
+from stepdown.builder.common import tokens
+from stepdown.builder.config.pool import WORKLOAD, Model, Pool
+from stepdown.builder.engine.calls import Calls
+from stepdown.builder.engine.replay import Replayer
+from stepdown.builder.engine.seeds import REFERENCE, strong_models
+from stepdown.builder.engine.workloads import LoadedWorkload
+from stepdown.builder.errors import BadInput, StepdownError, Technical
+from stepdown.builder.estimate.arithmetic import StepSize, StepSizes
+from stepdown.builder.models import Completion
+from stepdown.builder.records import (
+    FIRST,
+    Instance,
+    Outcome,
+    Prefix,
+    Response,
+    Ruling,
+    Sample,
+    Step,
+    Trajectory,
+    Verdict,
+)
+from stepdown.harnesses.base import Harness
+from stepdown.judges.case import JudgeCase
+
+LONGEST = 1000
+"""Steps after which a reference that does not come to an end is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSize:
+    """The seed that an instance has or is expected to have: its strong model, and the sizes of its steps."""
+
+    strong: str
+    sizes: StepSizes
+    basis: str
+    """What its length rests on."""
+
+
+def sizes_of(trajectory: Trajectory) -> StepSizes:
+    """The sizes of a trajectory's steps: as their provider counted them, else by their characters."""
+    return tuple(
+        StepSize(
+            prompt=step.response.usage.prompt or _prompt_size(step.prefix),
+            output=step.response.usage.completion or _answer_size(step.response),
+        )
+        for step in trajectory
+    )
+
+
+def _prompt_size(prefix: Prefix) -> int:
+    """Approximate tokens of a prefix, its tool definitions included."""
+    return tokens.of_request(prefix.messages, prefix.tools)
+
+
+def _answer_size(response: Response) -> int:
+    return tokens.approximate(response.content + "".join(call.name + call.arguments for call in response.tool_calls))
+
+
+def play_reference(instance: Instance, harness: Harness) -> StepSizes | None:
+    """The trajectory of the workload's pseudo-model that knows accepted answers; None where there is none."""
+    steps: list[Step] = []
+    try:
+        with harness.open(instance) as episode:
+            while len(steps) < LONGEST:
+                prefix = episode.prefix()
+                answer = harness.answer(REFERENCE.removeprefix(WORKLOAD), instance, prefix, FIRST)
+                if answer is None:
+                    return None
+                steps.append(Step(prefix, answer, REFERENCE))
+                if not episode.advance(answer):
+                    return sizes_of(tuple(steps))
+    except Exception:  # a harness is anybody's code, and nothing but a number depends on this
+        return None
+    return None
+
+
+def measure_first_prompt(instance: Instance, harness: Harness) -> int:
+    try:
+        with harness.open(instance) as episode:
+            return _prompt_size(episode.prefix())
+    except StepdownError:
+        raise
+    except Exception as error:  # a harness is anybody's code
+        raise BadInput(f"instance {instance.id!r} can not be opened: {type(error).__name__}: {error}") from None
+
+
+def play_seed(instance: Instance, workload: LoadedWorkload, pool: Pool) -> SeedSize | None:
+    """The first seed that passes, as a build would find it; nothing is kept and no provider is asked."""
+    calls = Calls(instance, workload.harness, _NoProvider(), Cache(_NoStore(), run="estimate"))
+    replayer = Replayer(instance, workload.harness, pool, calls, judge=_pass_unjudged)
+    for model, outcome in _play_attempts(instance, workload, pool, replayer):
+        if outcome.verdict is Verdict.PASS:
+            return SeedSize(model, sizes_of(outcome.trajectory), f"played ({workload.config.seeds.source})")
+    return None
+
+
+def _play_attempts(
+    instance: Instance, workload: LoadedWorkload, pool: Pool, replayer: Replayer
+) -> Iterator[tuple[str, Outcome]]:
+    if workload.seeds is not None:
+        for imported in workload.seeds.of(instance.id):
+            yield imported.model, replayer.verify(imported.responses, imported.model)
+        return
+    for model in strong_models(workload.config.seeds, pool):
+        yield model, replayer.collect(model, 0)
+
+
+def _pass_unjudged(case: JudgeCase) -> Ruling:
+    """Judges cost something: a seed that one is to look at is taken to pass."""
+    return Ruling(Verdict.PASS)
+
+
+class _NoProvider:
+    """A provider that is not there: seeds that can be played need none."""
+
+    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
+        raise Technical(f"{model.name} is not asked for an estimate")
+
+
+class _NoStore:
+    """A cache's store that keeps nothing."""
+
+    def get(self, key: str) -> Any | None:
+        return None
+
+    def put(self, key: str, value: Any) -> None:
+        pass
+
+    def keys(self) -> Iterator[str]:
+        return iter(())
+
+    def delete(self, key: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

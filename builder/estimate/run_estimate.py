@@ -1,0 +1,233 @@
+"""What a config's run will take of every model: the arithmetic over its seeds' sizes, at list price."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.pool import Model
+from stepdown.builder.config.protocol import JudgeConfig, ProtocolConfig
+from stepdown.builder.engine.context import search_rules
+from stepdown.builder.engine.seeds import strong_models
+from stepdown.builder.engine.workloads import LoadedWorkload, load_workload
+from stepdown.builder.estimate.arithmetic import (
+    Amount,
+    AmountByModel,
+    SearchSettings,
+    amount_of,
+    best,
+    expected,
+    label_shares,
+    worst,
+)
+from stepdown.builder.estimate.playing import SeedSize
+from stepdown.builder.estimate.sizes import RunSeedSizes, measure_seeds
+from stepdown.builder.records import Usage
+from stepdown.builder.run.budget import Spent
+from stepdown.builder.run.ledger import Ledger, Purpose
+
+_HINT = Amount(1, 150, 15)
+"""What a hint takes beside the step that it shows: the question, and a short answer."""
+REPORT = Amount(1, 3000, 700)
+"""What a verdict of one judge takes beside the case: rubric and form, and a report."""
+
+
+@dataclass(slots=True)
+class BestExpectedWorst:
+    """An estimate's three cases, each with what it asks of the models."""
+
+    best: AmountByModel = field(default_factory=AmountByModel)
+    expected: AmountByModel = field(default_factory=AmountByModel)
+    worst: AmountByModel = field(default_factory=AmountByModel)
+
+    def each(self) -> tuple[AmountByModel, AmountByModel, AmountByModel]:
+        return self.best, self.expected, self.worst
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAssumptions:
+    """What an estimate knows or assumes of a workload: its seeds, and what its search will come to."""
+
+    benchmark: str
+    instances: int
+    steps: int
+    without_seed: int
+    bases: Mapping[str, int]
+    """Instances by what their seed's length rests on."""
+    early: bool | None
+    """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
+    shares: Sequence[float]
+    """Of steps that are expected to end in each tier, cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeededAndPaid:
+    """A run's calls of one model: all that its protocol needed, and those that it paid for itself."""
+
+    needed: Spent
+    paid: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEstimate:
+    """What will be asked of one model. `of_run` is what a run did ask, where one is named."""
+
+    tier: str
+    model: str
+    best: Spent
+    expected: Spent
+    worst: Spent
+    of_run: NeededAndPaid | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """The whole estimate."""
+
+    workloads: tuple[WorkloadAssumptions, ...]
+    models: tuple[ModelEstimate, ...]
+
+
+def estimate_run(
+    config: Config, steps: int | None, earlier: RunSeedSizes, of_run: dict[str, NeededAndPaid] | None
+) -> RunEstimate:
+    """What a config's run will take. `steps` is the assumed length of seeds that are still to be collected; `earlier`
+    and `of_run` are the seeds and the calls of a run of the same workloads. Raises BadInput.
+    """
+    protocol, estimates = config.protocol, BestExpectedWorst()
+    workloads = [_add_workload(protocol, index, steps, earlier, estimates) for index in range(len(protocol.workloads))]
+    return RunEstimate(tuple(workloads), tuple(_model_estimates(protocol, estimates, of_run)))
+
+
+def _add_workload(
+    protocol: ProtocolConfig, index: int, steps: int | None, earlier: RunSeedSizes, estimates: BestExpectedWorst
+) -> WorkloadAssumptions:
+    """Add a workload's calls to the estimates; what they rest on."""
+    workload = load_workload(protocol, index)
+    harness = workload.harness
+    early = harness.early_verdicts
+    rules = search_rules(protocol)
+    evidence = protocol.rules
+    settings = SearchSettings(rules.cascades, rules.passes, rules.of, early, evidence.confirm, evidence.control)
+    shares = label_shares(harness.name, len(protocol.pool.tiers))
+    bases: Counter[str] = Counter()
+    instances = total = missing = 0
+    for seed in measure_seeds(protocol, index, workload, steps, earlier):
+        instances += 1
+        if seed is None:
+            missing += 1
+            continue
+        total += len(seed.sizes)
+        bases[seed.basis] += 1
+        strongest = _dearest_strong_model(seed, workload, protocol)
+        trials = (
+            best(seed.sizes, seed.strong, settings),
+            expected(seed.sizes, seed.strong, settings, shares),
+            worst(seed.sizes, strongest, settings),
+        )
+        for amounts, searched in zip(estimates.each(), trials, strict=True):
+            amounts.add_all(searched)
+        if harness.needs_judge and protocol.judge is not None:
+            _add_judging(seed, trials, workload, protocol.judge, estimates)
+        _add_collecting(seed, workload, protocol, estimates)
+        _add_hints(seed, protocol, estimates)
+    return WorkloadAssumptions(harness.name, instances, total, missing, dict(bases), early, shares)
+
+
+def _dearest_strong_model(seed: SeedSize, workload: LoadedWorkload, protocol: ProtocolConfig) -> str:
+    """At worst a seed that is still to be collected is made by the dearest of the models that may make it: its name."""
+    if workload.config.seeds.source != "collect":
+        return seed.strong
+    models, pool = strong_models(workload.config.seeds, protocol.pool), protocol.pool
+    return max(models, key=lambda name: amount_of(seed.sizes).usd(pool.by_name[name].price))
+
+
+def _add_collecting(
+    seed: SeedSize, workload: LoadedWorkload, protocol: ProtocolConfig, estimates: BestExpectedWorst
+) -> None:
+    """Collecting a seed, or letting the pseudo-model make it: at worst every attempt of every model is needed."""
+    seeds = workload.config.seeds
+    if seeds.source == "import":
+        return
+    estimates.best.add(seed.strong, amount_of(seed.sizes))
+    estimates.expected.add(seed.strong, amount_of(seed.sizes))
+    if seeds.source == "reference":
+        estimates.worst.add(seed.strong, amount_of(seed.sizes))
+        return
+    for model in strong_models(seeds, protocol.pool):
+        estimates.worst.add(model, amount_of(seed.sizes), seeds.attempts)
+
+
+def _add_judging(
+    seed: SeedSize,
+    trials: Sequence[AmountByModel],
+    workload: LoadedWorkload,
+    judge: JudgeConfig,
+    estimates: BestExpectedWorst,
+) -> None:
+    """A verdict on the seed and on every trial. The judge is shown about what the last step was shown, and its answer.
+
+    A trial takes one call where seeds have one step; of longer ones the mean over all places is taken.
+    """
+    last, steps = seed.sizes[-1], len(seed.sizes)
+    one = Amount(0, last.prompt + last.output) + REPORT
+    seats = len(judge.models) * judge.samples
+    needed = seats if judge.rule == "unanimous" else seats // 2 + 1
+    attempts = workload.config.seeds.attempts if workload.config.seeds.source == "collect" else 1
+    asked = (needed / seats, 1.0, float(judge.attempts))
+    for amounts, searched, times, seeds in zip(estimates.each(), trials, asked, (1, 1, attempts), strict=True):
+        verdicts = seeds + searched.calls / ((steps + 1) / 2)
+        for model in judge.models:
+            amounts.add(model.name, one, verdicts * judge.samples * times)
+
+
+def _add_hints(seed: SeedSize, protocol: ProtocolConfig, estimates: BestExpectedWorst) -> None:
+    """A hint is asked for at every step of a seed, and shown the step."""
+    if protocol.hints.model is not None:
+        shown = amount_of(seed.sizes)
+        asked = Amount(0, shown.prompt + shown.output) + _HINT.times(shown.calls)
+        for amounts in estimates.each():
+            amounts.add(protocol.hints.model.name, asked)
+
+
+def _model_estimates(
+    protocol: ProtocolConfig, estimates: BestExpectedWorst, of_run: dict[str, NeededAndPaid] | None
+) -> Iterator[ModelEstimate]:
+    """Every model that may be asked, cheapest tier first; then those that only the run has."""
+    nothing = NeededAndPaid(Spent(), Spent())
+    left = dict(of_run or {})
+    tiers = [(protocol.pool.tiers[index].name, model) for index, model in protocol.pool.models()]
+    if protocol.hints.model is not None:
+        tiers.append(("hints", protocol.hints.model))
+    known = {model.name for _, model in tiers}
+    tiers += [
+        ("judge", model) for model in (protocol.judge.models if protocol.judge else ()) if model.name not in known
+    ]
+    for tier, model in tiers:
+        lowest, mean, highest = (_spent(amounts, model) for amounts in estimates.each())
+        own = left.pop(model.name, nothing) if of_run is not None else None
+        if highest.calls or (own is not None and own.needed.calls):
+            yield ModelEstimate(tier, model.name, lowest, mean, highest, own)
+    for name, own in sorted(left.items()):
+        yield ModelEstimate("not in this pool", name, Spent(), Spent(), Spent(), own)
+
+
+def _spent(amounts: AmountByModel, model: Model) -> Spent:
+    amount = amounts.by_model.get(model.name, Amount())
+    return Spent(round(amount.calls), amount.usd(model.price))
+
+
+def read_needed_and_paid(ledger: Ledger, protocol: ProtocolConfig) -> dict[str, NeededAndPaid]:
+    """What a run needed and paid, by model, at its own pool's prices."""
+    found: dict[str, NeededAndPaid] = {}
+    for total in ledger.call_totals():
+        if total.purpose == Purpose.REPEAT:
+            continue  # the audit's, not the labels'
+        model = protocol.models.get(total.model)
+        price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
+        spent = Spent(total.calls, price(total.usage))
+        before = found.get(total.model, NeededAndPaid(Spent(), Spent()))
+        found[total.model] = NeededAndPaid(before.needed + spent, before.paid + spent if total.paid else before.paid)
+    return found
