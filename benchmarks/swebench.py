@@ -23,7 +23,7 @@ import docker
 from click.testing import CliRunner
 
 from stepdown.builder.cli.main import main as stepdown
-from stepdown.builder.models.provider import library
+from stepdown.builder.models.provider import load_library
 from stepdown.harnesses.swebench.harness import SWEBench
 from stepdown.harnesses.swebench.sandbox import Ran, Sandbox
 from tests.provider import Answer, Provider, Request
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.0, help="seconds that every command takes longer")
     pause = parser.parse_args().pause
     image = repository_image(docker.from_env(timeout=120), repository.FILES)
-    library()  # its seconds are no trial's
+    load_library()  # its seconds are no trial's
     for checkpoints in (True, False):
         with tempfile.TemporaryDirectory() as folder:
             print(json.dumps(measured(checkpoints, pause, image, Path(folder))), flush=True)

@@ -32,14 +32,14 @@ def shared(url: str, needs: list[list[int]] = NEEDS, **more: Any) -> dict[str, A
 
 def entries(folder: Path) -> int:
     with Inventory(folder) as inventory:
-        return sum(1 for _ in inventory.items())
+        return sum(1 for _ in inventory.read_entries())
 
 
 def used(run: Path, cache: Path) -> tuple[int, int]:
     """How many of the responses that a run used are in the cache, and how many these are."""
     ledger = Ledger(run, read_only=True)
     with Inventory(cache) as inventory:
-        found = inventory.holds(ledger.call_keys())
+        found = inventory.count_held(ledger.call_keys())
     ledger.close()
     return found
 

@@ -16,7 +16,7 @@ from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import Model
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.models import Client
-from stepdown.builder.models.provider import library
+from stepdown.builder.models.provider import load_library
 from stepdown.builder.models.rates import WINDOW, Admitted, RateLimits
 from stepdown.builder.records import Prefix
 from tests import workshop
@@ -218,7 +218,7 @@ def test_callers_beyond_the_limit_wait_and_end_when_the_run_is_asked_to_stop(lim
 
 def test_limits_are_a_model_s_own(shop: Shop) -> None:
     """One model's limit, waited for until the budget of time ends the run, holds up no other model."""
-    library()  # importing it takes longer than this run may
+    load_library()  # importing it takes longer than this run may
     with Provider(workshop.ABILITIES) as provider:
         config = workshop.config(provider.url, [[0, 1]])
         config["operation"]["budget"] = {"wall_clock": 3}

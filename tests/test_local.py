@@ -54,25 +54,25 @@ def test_the_quickstart_pool_is_one() -> None:
 
 def test_parts_are_joined_once_in_name_order(tmp_path: Path) -> None:
     model = model_of(split(tmp_path / "parts", b"one", b"two", b"three"))
-    path = local.weight_file(model)
+    path = local.locate_weights(model)
     assert path.read_bytes() == b"onetwothree"
     assert path.parent == tmp_path / "cache" / "stepdown" / "weights"
     before = path.stat().st_ino
-    assert local.weight_file(model).stat().st_ino == before
+    assert local.locate_weights(model).stat().st_ino == before
     assert list(path.parent.iterdir()) == [path], "nothing half-written is left"
 
 
 def test_a_damaged_joined_file_is_made_again(tmp_path: Path) -> None:
     model = model_of(split(tmp_path / "parts", b"one", b"two"))
-    local.weight_file(model).write_bytes(b"damaged")
-    assert local.weight_file(model).read_bytes() == b"onetwo"
+    local.locate_weights(model).write_bytes(b"damaged")
+    assert local.locate_weights(model).read_bytes() == b"onetwo"
 
 
 def test_processes_that_join_at_once_all_get_the_whole_file(tmp_path: Path) -> None:
     model = model_of(split(tmp_path / "parts", b"x" * 3_000_000, b"y" * 3_000_000))
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        paths = pool.map(local.weight_file, [model] * 6)
-    assert set(paths) == {local.weight_file(model)}
+        paths = pool.map(local.locate_weights, [model] * 6)
+    assert set(paths) == {local.locate_weights(model)}
 
 
 def test_a_cache_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,21 +81,21 @@ def test_a_cache_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch
     for cache in (tmp_path / "file", Path("/proc/nowhere")):
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
         with pytest.raises(BadInput, match=rf"{cache}/stepdown/weights.*set XDG_CACHE_HOME") as raised:
-            local.weight_file(model)
+            local.locate_weights(model)
         assert "\n" not in str(raised.value)
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
     with pytest.raises(BadInput, match=r"file/.cache/stepdown/weights.*set XDG_CACHE_HOME"):
-        local.weight_file(model)
+        local.locate_weights(model)
 
 
 def test_weights_with_another_digest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "w.gguf").write_bytes(b"other")
     with pytest.raises(BadInput, match="not the file with the digest 000"):
-        local.weight_file(model_of(Weights(sha256="0" * 64, file=str(tmp_path / "w.gguf"))))
+        local.locate_weights(model_of(Weights(sha256="0" * 64, file=str(tmp_path / "w.gguf"))))
     split(tmp_path / "parts", b"one", b"two")
     with pytest.raises(BadInput, match="not the file with the digest 000"):
-        local.weight_file(model_of(Weights(sha256="0" * 64, file=str(tmp_path / "parts" / "w.gguf.part*"))))
+        local.locate_weights(model_of(Weights(sha256="0" * 64, file=str(tmp_path / "parts" / "w.gguf.part*"))))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_weights_with_another_digest_are_refused(tmp_path: Path) -> None:
 )
 def test_what_is_missing_is_named_with_what_to_install(weights: Weights, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        local.weight_file(model_of(weights))
+        local.locate_weights(model_of(weights))
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_nobody_else_gets_in(pool: Pool) -> None:
     import httpx
 
     runtime = local.Runtime()
-    address = runtime.address(pool.by_name["smollm2-135m"])
+    address = runtime.start(pool.by_name["smollm2-135m"])
     assert address.url.startswith("http://127.0.0.1:")
     request = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
     assert httpx.post(f"{address.url}/v1/chat/completions", json=request).status_code == 401

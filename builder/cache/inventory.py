@@ -42,22 +42,22 @@ class Inventory:
         if not is_cache(folder):
             raise BadInput("no response cache is here", file=folder)
         self._disk = JsonOnly(str(folder), compress_level=COMPRESSION)
-        with self._readable():
+        with self._report_unreadable():
             address = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
             self._db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=60)
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _report_unreadable(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise BadInput(f"the response cache can not be read: {error}", file=self._folder) from error
 
     def _read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._readable():
+        with self._report_unreadable():
             return self._db.execute(query, tuple(values)).fetchall()
 
-    def items(self) -> Iterator[StoredEntry]:
+    def read_entries(self) -> Iterator[StoredEntry]:
         """Every entry that is there now, in portions; what others add meanwhile is not seen."""
         ((end,),) = self._read("SELECT coalesce(max(rowid), 0) FROM Cache")
         last = 0
@@ -68,9 +68,9 @@ class Inventory:
             (last, end, PAGE),
         ):
             last = page[-1][0]
-            yield from (self._item(*row) for row in page)
+            yield from (self._read_entry(*row) for row in page)
 
-    def _item(
+    def _read_entry(
         self,
         row: int,
         key: Any,
@@ -97,7 +97,7 @@ class Inventory:
             return StoredEntry(row, name, entry, size, stored or 0.0)
         return StoredEntry(row, name, None, size, stored or 0.0, problem)
 
-    def holds(self, keys: Iterable[str]) -> tuple[int, int]:
+    def count_held(self, keys: Iterable[str]) -> tuple[int, int]:
         """How many of these keys are there, and how many keys these are."""
         found = asked = 0
         stored = (self._disk.put(key)[0] for key in keys)

@@ -26,7 +26,7 @@ def command() -> None:
     """Look into a response cache, check it, and remove what no run needs any more."""
 
 
-def _folder(path: Path) -> Path:
+def _find_cache(path: Path) -> Path:
     """The cache of a run, where `path` is a run; else `path` itself."""
     if not is_run(path):
         return path
@@ -55,8 +55,8 @@ def stats(folder: Path) -> None:
     """Count the entries of the cache in DIR, a cache's folder or a run's, by the run that paid for them."""
     paid: dict[str, _Paid] = defaultdict(_Paid)
     total, unreadable = EntryTotal(), 0
-    with Inventory(_folder(folder)) as inventory:
-        for item in inventory.items():
+    with Inventory(_find_cache(folder)) as inventory:
+        for item in inventory.read_entries():
             total.add(item)
             if item.entry is None:
                 unreadable += 1
@@ -122,8 +122,8 @@ def verify(folder: Path) -> None:
     A corrupt entry is never served: its question is asked again. Exit code 2 where there is one.
     """
     total = corrupt = 0
-    with Inventory(_folder(folder)) as inventory:
-        for item in inventory.items():
+    with Inventory(_find_cache(folder)) as inventory:
+        for item in inventory.read_entries():
             total += 1
             if item.problem:
                 corrupt += 1

@@ -32,16 +32,16 @@ def command(old: Path, new: Path, as_json: bool) -> None:
     A label has moved only where the prefix is the same; else the prefix changed, and the two labels answer different
     questions. The trials that decide a moved label stand beside it. Reads only.
     """
-    with _side(old) as before, _side(new) as after:
-        changes, bill = differences(before, after), run_cost(after.ledger, after.protocol)
+    with _open_side(old) as before, _open_side(new) as after:
+        changes, cost = differences(before, after), run_cost(after.ledger, after.protocol)
         if as_json:
-            _write_json(changes, bill, before, after)
+            _write_json(changes, cost, before, after)
         else:
-            _write_text(changes, bill, before, after)
+            _write_text(changes, cost, before, after)
 
 
 @contextmanager
-def _side(path: Path) -> Iterator[Side]:
+def _open_side(path: Path) -> Iterator[Side]:
     with open_for_reading(path) as (ledger, protocol):
         yield Side(ledger, protocol)
 
@@ -49,7 +49,7 @@ def _side(path: Path) -> Iterator[Side]:
 # For a person
 
 
-def _write_text(changes: Iterable[InstanceChange], bill: RunCost, old: Side, new: Side) -> None:
+def _write_text(changes: Iterable[InstanceChange], cost: RunCost, old: Side, new: Side) -> None:
     out, totals = console.stdout(), Totals()
     for instance in changes:
         totals.add(instance)
@@ -60,7 +60,7 @@ def _write_text(changes: Iterable[InstanceChange], bill: RunCost, old: Side, new
     out.print(f"instances: {kept} kept, {lost} lost, {gained} gained")
     out.print("steps: " + ", ".join(f"{totals.steps[change]} {_COUNTED[change]}" for change in Change))
     out.print(f"audit verdicts that would carry over: {totals.audit_carries} steps")
-    out.print(cost_line(bill))
+    out.print(cost_line(cost))
 
 
 _COUNTED = {change: "unchanged" if change is Change.NONE else change.value for change in Change}
@@ -128,7 +128,7 @@ def _print_moves(out: Console, totals: Totals, old: Side, new: Side) -> None:
 # For a program
 
 
-def _write_json(changes: Iterable[InstanceChange], bill: RunCost, old: Side, new: Side) -> None:
+def _write_json(changes: Iterable[InstanceChange], cost: RunCost, old: Side, new: Side) -> None:
     """One document, written as it is found out: `pools`, `instances`, then `summary`."""
     totals = Totals()
     pools = {"old": old.protocol.pool.version, "new": new.protocol.pool.version}
@@ -138,7 +138,7 @@ def _write_json(changes: Iterable[InstanceChange], bill: RunCost, old: Side, new
         totals.add(instance)
         click.echo(separator + _text(_instance(instance)), nl=False)
         separator = ",\n"
-    click.echo(f'\n],\n"summary": {_text(_summary(totals, bill, old, new))}}}')
+    click.echo(f'\n],\n"summary": {_text(_summary(totals, cost, old, new))}}}')
 
 
 def _text(value: Any) -> str:
@@ -174,7 +174,7 @@ def _label(label: StepLabel | None, step: StepChange) -> dict[str, Any] | None:
     return named
 
 
-def _summary(totals: Totals, bill: RunCost, old: Side, new: Side) -> dict[str, Any]:
+def _summary(totals: Totals, cost: RunCost, old: Side, new: Side) -> dict[str, Any]:
     return {
         "instances": {fate.value: totals.instances[fate] for fate in Fate},
         "steps": {change.value: totals.steps[change] for change in Change},
@@ -183,11 +183,11 @@ def _summary(totals: Totals, bill: RunCost, old: Side, new: Side) -> dict[str, A
         },
         "audit_carries": totals.audit_carries,
         "cost": {
-            "paid_calls": bill.paid_calls,
-            "paid_usd": bill.paid_usd,
-            "list_price_calls": bill.needed_calls,
-            "list_price_usd": bill.needed_usd,
-            "saved_calls": bill.saved_calls,
-            "saved_usd": bill.saved_usd,
+            "paid_calls": cost.paid_calls,
+            "paid_usd": cost.paid_usd,
+            "list_price_calls": cost.needed_calls,
+            "list_price_usd": cost.needed_usd,
+            "saved_calls": cost.saved_calls,
+            "saved_usd": cost.saved_usd,
         },
     }

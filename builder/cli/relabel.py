@@ -11,8 +11,8 @@ from stepdown.builder.cli.labelling import label_and_report
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.engine.seeds import DEPARTED
-from stepdown.builder.inspect import costs as bill
-from stepdown.builder.inspect import relabel
+from stepdown.builder.inspect.costs import RunCost, run_cost
+from stepdown.builder.inspect.relabel import origin_from
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceState
 
@@ -38,7 +38,7 @@ def command(old: Path, config: Path, folder: Path) -> None:
     a model that is still strong, they are dropped.
     """
     settings = load_config(config)
-    origin = relabel.origin_from(old, folder, settings)
+    origin = origin_from(old, folder, settings)
     code: str | int | None = None
     try:
         label_and_report(folder, settings, origin=origin)
@@ -54,15 +54,15 @@ def _report(old: Path, folder: Path) -> None:
         for record in ledger.instances(InstanceState.DROPPED):
             if record.reason == DEPARTED:
                 click.echo(printable(f"dropped: {record.benchmark}/{record.instance_id}: {record.reason}"))
-        cost = bill.run_cost(ledger, protocol)
+        cost = run_cost(ledger, protocol)
     click.echo(cost_line(cost))
     click.echo(printable(f"what has changed: stepdown diff {old} {folder}"))
 
 
-def cost_line(cost: bill.RunCost) -> str:
+def cost_line(cost: RunCost) -> str:
     """What a new version cost, in a line.
 
-    >>> cost_line(bill.RunCost(paid_calls=2, paid_usd=0.5, needed_calls=9, needed_usd=2.0))
+    >>> cost_line(RunCost(paid_calls=2, paid_usd=0.5, needed_calls=9, needed_usd=2.0))
     'paid: 2 calls, $0.5000; list price: 9 calls, $2.0000; saved by the cache: 7 calls, $1.5000'
     """
     return (

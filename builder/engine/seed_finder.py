@@ -65,7 +65,7 @@ class SeedFinder:
         return self._play_imported(file) if file is not None else self._collect()
 
     def _play_imported(self, file: SeedFile) -> Iterator[tuple[str, Outcome]]:
-        for number, imported in enumerate(file.of(self._job.instance.id)):
+        for number, imported in enumerate(file.read(self._job.instance.id)):
             verify = partial(Replayer.verify, responses=imported.responses, model=imported.model)
             yield imported.model, self._trials.execute(Purpose.SEED, self._trial(imported.model, number), verify)
 

@@ -105,7 +105,7 @@ class SeedFile:
                         self._places.setdefault(line.instance_id, []).append((number, offset))
                 offset += len(raw)
 
-    def of(self, instance_id: str) -> Iterator[Imported]:
+    def read(self, instance_id: str) -> Iterator[Imported]:
         """The recorded trajectories of an instance, in the file's order."""
         for number, offset in self._places.get(instance_id, ()):
             with self._path.open("rb") as file:

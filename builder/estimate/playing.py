@@ -110,7 +110,7 @@ def _play_attempts(
     instance: Instance, workload: LoadedWorkload, pool: Pool, replayer: Replayer
 ) -> Iterator[tuple[str, Outcome]]:
     if workload.seeds is not None:
-        for imported in workload.seeds.of(instance.id):
+        for imported in workload.seeds.read(instance.id):
             yield imported.model, replayer.verify(imported.responses, imported.model)
         return
     for model in strong_models(workload.config.seeds, pool):

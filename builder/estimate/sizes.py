@@ -58,13 +58,13 @@ def measure_seeds(
     """
     instances = [instance for instance in select_instances(index, workload) if instance.dropped is None]
     if workload.config.seeds.source == "collect":
-        yield from _to_collect(instances, index, workload, protocol.pool, steps, run)
+        yield from _assume_collected(instances, index, workload, protocol.pool, steps, run)
     else:
         for instance in instances:
             yield play_seed(instance, workload, protocol.pool)
 
 
-def _to_collect(
+def _assume_collected(
     instances: Sequence[Instance],
     index: int,
     workload: LoadedWorkload,

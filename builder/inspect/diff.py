@@ -108,15 +108,15 @@ def differences(old: Side, new: Side) -> Iterator[InstanceChange]:
     One instance of each run is in memory at a time.
     """
     for record in old.ledger.instances():
-        other = _record(new.ledger, record)
+        other = _find_record(new.ledger, record)
         if record.state is InstanceState.DONE and other is not None and other.state is InstanceState.DONE:
-            yield _compared(old, new, record, other)
+            yield _compare(old, new, record, other)
         elif record.state is InstanceState.DONE:
             yield InstanceChange(_name(record), Fate.LOST, _why_none(other, "new"))
         elif other is not None and other.state is InstanceState.DONE:
             yield InstanceChange(_name(other), Fate.GAINED, _why_none(record, "old"))
     for record in new.ledger.instances(InstanceState.DONE):
-        if _record(old.ledger, record) is None:
+        if _find_record(old.ledger, record) is None:
             yield InstanceChange(_name(record), Fate.GAINED, _why_none(None, "old"))
 
 
@@ -124,7 +124,7 @@ def _name(record: InstanceRecord) -> str:
     return f"{record.benchmark}/{record.instance_id}"
 
 
-def _record(ledger: Ledger, like: InstanceRecord) -> InstanceRecord | None:
+def _find_record(ledger: Ledger, like: InstanceRecord) -> InstanceRecord | None:
     try:
         return ledger.instance(like.benchmark, like.instance_id)
     except KeyError:
@@ -137,7 +137,7 @@ def _why_none(record: InstanceRecord | None, which: str) -> str:
     return f"{record.state.value} in the {which} run" + (f": {record.reason}" if record.reason else "")
 
 
-def _compared(old: Side, new: Side, before: InstanceRecord, after: InstanceRecord) -> InstanceChange:
+def _compare(old: Side, new: Side, before: InstanceRecord, after: InstanceRecord) -> InstanceChange:
     was, now = _Labelled(old, before), _Labelled(new, after)
     steps = (_step(f"{_name(before)}/{i}", i, was, now) for i in range(1, max(was.length, now.length) + 1))
     return InstanceChange(_name(before), Fate.KEPT, steps=tuple(steps))

@@ -57,7 +57,7 @@ class Explanation:
 
 def explain(ledger: Ledger, protocol: ProtocolConfig, row_id: str, file: Path) -> Explanation:
     """What led to the label of a row. Raises BadInput, naming ids that are near, where there is no such row."""
-    record, step = _found(ledger, row_id, file)
+    record, step = _find_step(ledger, row_id, file)
     tiers = tuple(tier.name for tier in protocol.pool.tiers)
     costs = _Costs(ledger.calls(record.id), protocol)
     explained = [Explained(trial, tiers[trial.trial.tier], costs.of(trial.id)) for trial in ledger.trials(record.id)]
@@ -101,14 +101,14 @@ class _Costs:
         return round(sum(self._prices[call.model].cost(call.usage) for call in priced), 6)
 
 
-def _found(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord, int]:
+def _find_step(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord, int]:
     name, _, number = clean_text(row_id).rpartition("/")
     benchmark, _, instance_id = name.partition("/")
     step = int(number) if re.fullmatch(r"[1-9][0-9]{0,8}", number) else 0
     try:
         record = ledger.instance(benchmark, instance_id)
     except KeyError:
-        near = _near(ledger, name or row_id, step)
+        near = _find_near(ledger, name or row_id, step)
     else:
         # An instance that is not finished has no rows, but what has been tried for a step may be looked at.
         if step and (record.state is not InstanceState.DONE or step <= len(record.locks)):
@@ -117,7 +117,7 @@ def _found(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord, int
     raise BadInput(f"no row {row_id!r}; near: {', '.join(near)}" if near else f"no row {row_id!r}", file=file)
 
 
-def _near(ledger: Ledger, name: str, step: int) -> list[str]:
+def _find_near(ledger: Ledger, name: str, step: int) -> list[str]:
     """Ids of rows whose instance is called nearly so; the first ones of the run where none is."""
     lengths = {f"{one.benchmark}/{one.instance_id}": len(one.locks) for one in ledger.instances(InstanceState.DONE)}
     close = difflib.get_close_matches(name, lengths, NEAR) or list(lengths)[:NEAR]

@@ -56,15 +56,15 @@ class Pruning:
         self._keys.execute("CREATE TABLE going (key TEXT PRIMARY KEY) WITHOUT ROWID")
         for run in runs:
             self._note("used", run.ledger.call_keys())
-        self.plan = self._planned()
+        self.plan = self._make_plan()
 
     def _note(self, table: str, keys: Iterable[str]) -> None:
         self._keys.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?)", ((key,) for key in keys))  # noqa: S608
 
-    def _planned(self) -> PruningPlan:
+    def _make_plan(self) -> PruningPlan:
         plan = PruningPlan()
         with Inventory(self.folder) as inventory:
-            for item in inventory.items():
+            for item in inventory.read_entries():
                 if item.key is None or self._is_needed(item.key, item):
                     plan.kept.add(item)
                     continue

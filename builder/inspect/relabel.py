@@ -35,7 +35,7 @@ def origin_from(old: Path, folder: Path, config: Config) -> Origin:
 
 def _check_that_it_holds(cache: Path, ledger: Ledger, old: Path) -> None:
     with Inventory(cache) as inventory:
-        found, used = inventory.holds(ledger.call_keys())
+        found, used = inventory.count_held(ledger.call_keys())
     if found < used:
         raise BadInput(
             f"it holds {found} of the {used} responses that {old} used; `stepdown build` with `operation.cache` uses "

@@ -134,15 +134,15 @@ class Client:
         wrong: every call would fail), Interrupted, and BadInput where a local model is not installed.
         """
         endpoint = self._endpoints[model.name]
-        request = self._request(model, prefix, sample)
+        request = self._request_body(model, prefix, sample)
         errors: list[str] = []
 
         def attempt() -> Response:
             try:
                 with endpoint.slot(self._wait):
                     admitted = endpoint.admit(request, self._wait)
-                    with self._working():
-                        response = self._once(model, endpoint, request, prefix)
+                    with self._count_under_way():
+                        response = self._request_once(model, endpoint, request, prefix)
                     endpoint.settle(admitted, response.usage)
                     return response
             except _Transient as error:
@@ -151,7 +151,7 @@ class Client:
 
         retrying = Retrying(
             stop=stop_after_attempt(self._retries.attempts),
-            wait=self._pause,
+            wait=self._pause_seconds,
             sleep=self._wait,
             retry=retry_if_exception_type(_Transient),
             reraise=True,
@@ -178,7 +178,7 @@ class Client:
         self.close()
 
     @staticmethod
-    def _request(model: Model, prefix: Prefix, sample: Sample) -> dict[str, Any]:
+    def _request_body(model: Model, prefix: Prefix, sample: Sample) -> dict[str, Any]:
         """The part of the request that is the same at every attempt."""
         if model.model.startswith(WORKLOAD):
             raise ValueError(f"{model.name!r} is answered for by the workload's harness, not by a client")
@@ -192,10 +192,10 @@ class Client:
             request["response_format"] = rendered.response_format
         return request
 
-    def _address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
+    def _open_address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
         """Where the request goes, with the key as the environment holds it now."""
         if model.model.startswith(LOCAL):
-            server = self._runtime.address(model)
+            server = self._runtime.start(model)
             name = model.model.removeprefix(LOCAL)
             return {"model": f"openai/{name}", "api_base": f"{server.url}/v1", "api_key": server.key}
         address: dict[str, Any] = {"model": model.model}
@@ -210,10 +210,12 @@ class Client:
             address["api_key"] = key
         return address
 
-    def _once(self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix) -> Response:
+    def _request_once(
+        self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix
+    ) -> Response:
         """One request and what it came to."""
         # LiteLLM may add to the list of messages.
-        whole = {**request, "messages": list(request["messages"]), **self._address(model, endpoint.settings)}
+        whole = {**request, "messages": list(request["messages"]), **self._open_address(model, endpoint.settings)}
         try:
             answer = ask(whole, endpoint.settings.timeout)
         except (Unusable, CutOff) as error:
@@ -224,7 +226,7 @@ class Client:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
-            return self._judged(model, endpoint, classify(error, self._secrets, address))
+            return self._handle_failure(model, endpoint, classify(error, self._secrets, address))
         return self._response(model, prefix, answer)
 
     def _response(self, model: Model, prefix: Prefix, answer: RawCompletion) -> Response:
@@ -238,7 +240,7 @@ class Client:
         extra = {name: bare(value) for name, value in answer.extra.items()}
         return Response(bare(parsed.content), calls, stop, parsed.malformed, answer.usage, extra)
 
-    def _judged(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
+    def _handle_failure(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
         if failure.kind is FailureKind.OVERFLOW:
             return Response(stop=Stop.OVERFLOW, extra={"error": failure.text})
         if failure.kind is FailureKind.REFUSED:
@@ -252,7 +254,7 @@ class Client:
             endpoint.closed_until = time.monotonic() + min(failure.wait, self._retries.longest_wait)
         raise _Transient(failure)
 
-    def _pause(self, state: RetryCallState) -> float:
+    def _pause_seconds(self, state: RetryCallState) -> float:
         """Exponential with jitter, or what the provider asked for where that is longer; bounded."""
         backoff = self._backoff(state)
         error = state.outcome.exception() if state.outcome else None
@@ -264,7 +266,7 @@ class Client:
             raise Interrupted("the run was asked to stop")
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
+    def _count_under_way(self) -> Iterator[None]:
         """Counts a request as under way, so that `close` can wait for it."""
         self._wait(0)
         self._check()

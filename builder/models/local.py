@@ -45,11 +45,11 @@ class Runtime:
         self._servers: dict[str, tuple[Any, Address]] = {}
         self._lock = threading.Lock()
 
-    def address(self, model: Model) -> Address:
+    def start(self, model: Model) -> Address:
         """Where `model` answers; its server is started where there is none yet. Raises BadInput: not installed."""
         with self._lock:
             if model.identity not in self._servers:
-                self._servers[model.identity] = _served(model)
+                self._servers[model.identity] = _start_server(model)
             return self._servers[model.identity][1]
 
     def close(self) -> None:
@@ -60,18 +60,18 @@ class Runtime:
 
 def check(model: Model) -> str:
     """A line that says where a local model's weights are. Raises BadInput, saying what to install."""
-    _runtime()
-    path = weight_file(model)
+    _load_runtime()
+    path = locate_weights(model)
     return f"{model.name}: {path} ({path.stat().st_size / 1e6:.0f} MB, digest as given)"
 
 
-def weight_file(model: Model) -> Path:
+def locate_weights(model: Model) -> Path:
     """The model's weights as one file with the digest given. Raises BadInput: not installed, or another file."""
     assert model.weights is not None
     weights = model.weights
     parts = _parts(model.name, weights)
-    path = parts[0] if len(parts) == 1 else _joined(parts, weights.sha256)
-    if _sha256(path) != weights.sha256:
+    path = parts[0] if len(parts) == 1 else _join(parts, weights.sha256)
+    if _read_sha256(path) != weights.sha256:
         raise BadInput(f"{path} is not the file with the digest {weights.sha256}", field=f"{model.name}.weights.sha256")
     return path
 
@@ -105,24 +105,24 @@ def _matching(folder: Path, file: str) -> list[Path]:
     return sorted(found for found in path.parent.glob(path.name) if found.is_file())
 
 
-def _joined(parts: Sequence[Path], sha256: str) -> Path:
+def _join(parts: Sequence[Path], sha256: str) -> Path:
     """The parts in one file of the user's cache. Raises BadInput where there is no place for it."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "weights"
     except RuntimeError:
         raise BadInput(f"there is no home folder to join weights in: {_SET_FOLDER}") from None
     try:
-        return _joined_in(folder, parts, sha256)
+        return _join_in(folder, parts, sha256)
     except OSError as error:
         # One of the parts may be what cannot be read; the error names it.
         place = f"{folder}: {error.filename}" if error.filename not in (None, str(folder)) else str(folder)
         raise BadInput(f"{place}: {error.strerror or error}; weights are joined there: {_SET_FOLDER}") from None
 
 
-def _joined_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
+def _join_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
     """Written whole or not at all, also by several processes at once."""
     target = folder / f"{sha256}.gguf"
-    if target.is_file() and _sha256(target) == sha256:
+    if target.is_file() and _read_sha256(target) == sha256:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".joining-", delete=False) as whole:
@@ -139,7 +139,7 @@ def _joined_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
     return target
 
 
-def _sha256(path: Path) -> str:
+def _read_sha256(path: Path) -> str:
     state = path.stat()
     key = (str(path), state.st_size, state.st_mtime_ns)
     if key not in _checked:
@@ -148,7 +148,7 @@ def _sha256(path: Path) -> str:
     return _checked[key]
 
 
-def _runtime() -> Any:
+def _load_runtime() -> Any:
     try:
         import xllamacpp  # a native library: only where a local model is really used
     except ImportError:
@@ -156,9 +156,9 @@ def _runtime() -> Any:
     return xllamacpp
 
 
-def _served(model: Model) -> tuple[Any, Address]:
-    runtime = _runtime()
-    path = weight_file(model)
+def _start_server(model: Model) -> tuple[Any, Address]:
+    runtime = _load_runtime()
+    path = locate_weights(model)
     assert model.weights is not None
     key = secrets.token_hex(16)
     params = runtime.CommonParams()

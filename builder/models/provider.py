@@ -81,7 +81,7 @@ class RawCompletion:
 
 
 @cache
-def library() -> Any:
+def load_library() -> Any:
     """LiteLLM, silent and without retries, callbacks, telemetry or a look at the network for prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.pop("USE_LITELLM_PROXY", None)  # it would send every request to another address
@@ -112,7 +112,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
 
     Raises Unusable, CutOff, Rejected, WrongCall, or what LiteLLM raised for an HTTP error or a broken connection.
     """
-    completion = library().completion
+    completion = load_library().completion
     more = request.get("extra_body")  # added to the body as it is
     names = {*(request.keys() - _OURS), *(more if isinstance(more, Mapping) else ())}
     if orders := sorted(name for name in names if _is_an_order(name)):

@@ -47,7 +47,7 @@ class RateLimits:
 
         One that asks for more tokens than a minute has is begun when it is alone in its minute.
 
-        >>> Rates(requests=60).admit(0, time.sleep).tokens
+        >>> RateLimits(requests=60).admit(0, time.sleep).tokens
         0
         """
         while True:

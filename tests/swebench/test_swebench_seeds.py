@@ -74,7 +74,7 @@ def converted(path: Path, *options: str) -> list[Response]:
     out = path.parent / "seeds.jsonl"
     done = stepdown("seeds", "convert", str(path), "--out", str(out), *(options or ("--model", "strong")))
     assert done.code == 0, done.err
-    [seed] = SeedFile(out, POOL, "swebench").of("spans__spans-1")
+    [seed] = SeedFile(out, POOL, "swebench").read("spans__spans-1")
     assert seed.model == "strong"
     return list(seed.responses)
 
