@@ -135,6 +135,6 @@ class RevisionPass:
 
 def _of_this_prefix(row: Row, step: Reviewed) -> Reviewed:
     """The step with those verdicts that were given on the very prefix of the row: others say nothing of it."""
-    prefix = Prefix.start(row.messages, row.tools or ()).exact
-    valid = tuple(said for said in step.said if said.prefix == prefix)
+    prefix_digest = Prefix.start(row.messages, row.tools or ()).exact
+    valid = tuple(said for said in step.said if said.prefix_digest == prefix_digest)
     return Reviewed(step.step, valid, step.awaited + len(step.said) - len(valid))

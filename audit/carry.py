@@ -13,7 +13,7 @@ from stepdown.builder.records import digest
 class Audited:
     """What an audit verdict is a verdict on."""
 
-    prefix: str
+    prefix_digest: str
     """The exact digest of the step's prefix."""
     label: str
     label_id: int

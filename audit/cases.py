@@ -27,7 +27,7 @@ class ReviewCase:
     messages: tuple[Message, ...]
     """The frozen prefix, exactly as a router would see it."""
     tools: tuple[Tool, ...]
-    prefix: str
+    prefix_digest: str
     """The prefix's exact digest; a verdict is recorded with it."""
     tier: str
     """The label."""
@@ -63,7 +63,7 @@ class Cases:
             total_steps=len(trajectory),
             messages=step.prefix.messages,
             tools=step.prefix.tools,
-            prefix=step.prefix.exact,
+            prefix_digest=step.prefix.exact,
             tier=tiers[lock.tier].name,
             tier_id=tiers[lock.tier].id,
             below=tiers[lock.tier - 1].name if lock.tier else None,
@@ -75,7 +75,7 @@ class Cases:
             ),
         )
 
-    def prefix(self, benchmark: str, instance_id: str, step_index: int) -> str:
+    def prefix_digest(self, benchmark: str, instance_id: str, step_index: int) -> str:
         """The exact digest of a step's prefix. Raises BadInput where the run has no such row."""
         record = self._record(benchmark, instance_id, step_index)
         return self._trajectory(record)[step_index - 1].prefix.exact

@@ -65,12 +65,12 @@ def _carried(store: AuditStore, new: _New, reviewed: Reviewed, settling: Set[tup
     found = new.step(old)
     if found is None:
         return GONE
-    choice, prefix = found
-    now = Audited(prefix, choice.tier, choice.tier_id, choice.below)
+    choice, prefix_digest = found
+    now = Audited(prefix_digest, choice.tier, choice.tier_id, choice.below)
     holds: list[Recorded] = []
     former: list[Former] = []
     for said in reviewed.said:
-        then = Audited(said.prefix, old.tier, old.tier_id, old.below)
+        then = Audited(said.prefix_digest, old.tier, old.tier_id, old.below)
         if carries_over(then, now):
             holds.append(replace(said, source=CARRIED))
         else:
@@ -88,7 +88,7 @@ def _carried(store: AuditStore, new: _New, reviewed: Reviewed, settling: Set[tup
 
 
 def _changed(then: Audited, now: Audited) -> str:
-    if then.prefix != now.prefix:
+    if then.prefix_digest != now.prefix_digest:
         return "the prefix has changed"
     if (then.label, then.label_id) != (now.label, now.label_id):
         return f"the label has changed from {then.label} to {now.label}"

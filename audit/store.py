@@ -151,15 +151,15 @@ class AuditStore(Reviewers):
         verdict: AuditVerdict | str,
         notes: str = "",
         *,
-        prefix: str,
+        prefix_digest: str,
         source: str = "page",
     ) -> None:
         """Keep a verdict; it is on disk when this returns. A later one of the same reviewer on the step replaces it.
 
-        `prefix` is the exact digest of the prefix that the reviewer was shown (`ReviewCase.prefix`). Raises BadInput
+        `prefix_digest` is of the prefix that the reviewer was shown (`ReviewCase.prefix_digest`). Raises BadInput
         where the step is not in this reviewer's queue, or has the lowest label and should go lower.
         """
-        said = Recorded(step_id, reviewer, AuditVerdict(verdict), notes, prefix, now(), source)
+        said = Recorded(step_id, reviewer, AuditVerdict(verdict), notes, prefix_digest, now(), source)
         self.record_all([said])
 
     def record_all(self, verdicts: Iterable[Recorded]) -> None:
@@ -197,7 +197,15 @@ class AuditStore(Reviewers):
     def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
         db.execute(
             "INSERT INTO log (reviewer, step, verdict, notes, prefix, source, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (said.reviewer, said.step, said.verdict.value, plain_notes(said.notes), said.prefix, said.source, said.at),
+            (
+                said.reviewer,
+                said.step,
+                said.verdict.value,
+                plain_notes(said.notes),
+                said.prefix_digest,
+                said.source,
+                said.at,
+            ),
         )
 
     def _check(self, db: sqlite3.Connection, said: Recorded) -> None:
@@ -327,8 +335,8 @@ def _choice(row: Sequence[Any]) -> AuditStep:
 
 
 def _recorded(row: Sequence[Any]) -> Recorded:
-    step, reviewer, verdict, notes, prefix, at, source = row[:7]
-    return Recorded(step, reviewer, AuditVerdict(verdict), notes, prefix, at, source)
+    step, reviewer, verdict, notes, prefix_digest, at, source = row[:7]
+    return Recorded(step, reviewer, AuditVerdict(verdict), notes, prefix_digest, at, source)
 
 
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

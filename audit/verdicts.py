@@ -52,7 +52,7 @@ class Recorded:
     reviewer: str
     verdict: AuditVerdict
     notes: str
-    prefix: str
+    prefix_digest: str
     """Exact digest of the prefix that the reviewer was shown."""
     at: str
     """UTC, ISO 8601, to the second."""

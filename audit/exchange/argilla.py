@@ -56,7 +56,7 @@ def _record(step: Outgoing) -> dict[str, Any]:
         },
         "metadata": {
             "row": case.id,
-            "digest": case.prefix,
+            "digest": case.prefix_digest,
             "reviewer": step.reviewer,
             "target_tier": case.tier,
             "below": case.below or "",

@@ -85,7 +85,9 @@ class Inspection:
             raise self._wrong(answer, "notes", "not text")
         self._check_prefix(answer, step)
         self._check_place(answer, step, reviewer, verdict)
-        said = Recorded(step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix), at, SOURCE)
+        said = Recorded(
+            step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix_digest), at, SOURCE
+        )
         self._check_news(answer, said)
         return said
 
@@ -120,10 +122,10 @@ class Inspection:
         return clean
 
     def _check_prefix(self, answer: Incoming, step: AuditStep) -> None:
-        prefix = self._cases.prefix(step.benchmark, step.instance_id, step.step_index)
-        if answer.prefix != prefix:
-            given = f"{str(answer.prefix)[:12]!r}" if answer.prefix else "none"
-            problem = f"a stale prefix: the file's digest is {given}, the step's begins with {prefix[:12]!r}"
+        prefix_digest = self._cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+        if answer.prefix_digest != prefix_digest:
+            given = f"{str(answer.prefix_digest)[:12]!r}" if answer.prefix_digest else "none"
+            problem = f"a stale prefix: the file's digest is {given}, the step's begins with {prefix_digest[:12]!r}"
             raise self._wrong(answer, "prefix", problem)
 
     def _check_place(self, answer: Incoming, step: AuditStep, reviewer: str, verdict: AuditVerdict) -> None:

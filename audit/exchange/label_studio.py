@@ -56,7 +56,7 @@ def _task(step: Outgoing) -> dict[str, Any]:
     task: dict[str, Any] = {
         "data": {
             "id": case.id,
-            "digest": case.prefix,
+            "digest": case.prefix_digest,
             "reviewer": step.reviewer,
             "question": question(case),
             "target_tier": case.tier,

@@ -19,7 +19,7 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
             "reviewer": step.reviewer,
             "verdict": step.verdict.value if step.verdict else None,
             "notes": step.notes,
-            "prefix": case.prefix,
+            "prefix": case.prefix_digest,
             "benchmark": case.benchmark,
             "instance_id": case.instance_id,
             "step_index": case.step_index,
@@ -59,8 +59,10 @@ def _read(path: Path) -> Iterator[Incoming]:
         if not isinstance(record, dict):
             yield Incoming(number, item, problem="not an object")
             continue
-        row_id, prefix, reviewer, verdict, notes = map(record.get, ("id", "prefix", "reviewer", "verdict", "notes"))
-        yield Incoming(number, item, row_id, prefix, reviewer, verdict, notes)
+        row_id, prefix_digest, reviewer, verdict, notes = map(
+            record.get, ("id", "prefix", "reviewer", "verdict", "notes")
+        )
+        yield Incoming(number, item, row_id, prefix_digest, reviewer, verdict, notes)
 
 
 FORMAT = Format(_write, _read, {})

@@ -37,7 +37,7 @@ class Incoming:
     item: int
     """Its number in the file, from 1."""
     id: Any = None
-    prefix: Any = None
+    prefix_digest: Any = None
     reviewer: Any = None
     """Whose step it is."""
     verdict: Any = None

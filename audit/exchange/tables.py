@@ -80,7 +80,7 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
             _fitting(tool_list(case)),
             str(case.step_index),
             str(case.total_steps),
-            case.prefix,
+            case.prefix_digest,
         )
         table.writerow(quoted(cell.replace("\0", "\ufffd")) for cell in cells)
         count += 1

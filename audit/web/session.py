@@ -28,7 +28,7 @@ class Submission:
     """
 
     step: str
-    prefix: str
+    prefix_digest: str
     known: str
     verdict: str
     notes: str
@@ -114,7 +114,7 @@ class ReviewSession:
             return
         if given.known != known(said):
             raise RequestRefused("This step was answered meanwhile, in another window. Nothing was changed.", here)
-        self._store.record(self.reviewer, given.step, verdict, notes, prefix=given.prefix)
+        self._store.record(self.reviewer, given.step, verdict, notes, prefix_digest=given.prefix_digest)
 
     def take_back(self, step: str, known_verdict: str) -> None:
         """Take back the latest verdict, if it is the one that the page knew. Raises Refused."""
@@ -127,7 +127,7 @@ class ReviewSession:
 
 def _check(case: ReviewCase, given: Submission, verdict: str, here: str) -> None:
     """Refuses what can not be a verdict on the case as it is now."""
-    if given.prefix != case.prefix:
+    if given.prefix_digest != case.prefix_digest:
         raise RequestRefused("The step has changed since the page was made. Nothing was saved: look at it again.", here)
     if verdict not in set(AuditVerdict):
         raise RequestRefused("Choose one of the three verdicts. Nothing was saved.", here)

@@ -87,7 +87,7 @@ class Inventory:
             if not is_key(name):
                 return StoredEntry(row, None, None, size, stored or 0.0, "its key is not a digest")
             entry = Entry.from_json(name, self._disk.fetch(mode, filename, value, False))
-            if not is_key(entry.prefix):
+            if not is_key(entry.prefix_digest):
                 raise ValueError("its prefix is not a digest")
         except OSError as error:
             problem = f"its file can not be read: {error.strerror}"

@@ -47,12 +47,12 @@ class Question:
             ]
         )
 
-    def served_by(self, prefix_exact: str, response: Response) -> bool:
+    def served_by(self, prefix_digest: str, response: Response) -> bool:
         """Whether a response given to the prefix of that exact digest answers this question.
 
         A response that repeats volatile text (a temporary path, a time) belongs to the very prefix it was given to.
         """
-        if prefix_exact == self.prefix.exact or self.prefix.mask is None:
+        if prefix_digest == self.prefix.exact or self.prefix.mask is None:
             return True
         text = canonical_json([response.content, [[c.name, c.arguments] for c in response.tool_calls]])
         return self.prefix.mask(text) == text

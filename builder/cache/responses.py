@@ -19,12 +19,12 @@ class Entry:
     """
 
     key: str
-    prefix: str
+    prefix_digest: str
     response: Response
     run: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"prefix": self.prefix, "run": self.run, "response": self.response.to_json()}
+        return {"prefix": self.prefix_digest, "run": self.run, "response": self.response.to_json()}
 
     @classmethod
     def from_json(cls, key: str, value: Any) -> Entry:
@@ -64,7 +64,7 @@ class Cache:
             keys.append(question.key(exact=True))
         for key in keys:
             found = self._read(key)
-            if found is not None and question.served_by(found.prefix, found.response):
+            if found is not None and question.served_by(found.prefix_digest, found.response):
                 return found
         return None
 

@@ -150,7 +150,7 @@ def _step(row_id: str, index: int, was: _Labelled, now: _Labelled) -> StepChange
         return StepChange(row_id, Change.NEW, None, now.label(index), False)
     old, new = was.label(index), now.label(index)
     seen_before, seen_now = was.audited(index), now.audited(index)
-    if seen_before.prefix != seen_now.prefix:
+    if seen_before.prefix_digest != seen_now.prefix_digest:
         change = Change.PREFIX
     else:
         moved = (old.tier, old.tier_id) != (new.tier, new.tier_id)

@@ -19,8 +19,8 @@ def review(run: Path, reviewer: str, verdict: Callable[[AuditStep], str | None],
             step = item.step
             said = verdict(step)
             if said is not None:
-                prefix = cases.prefix(step.benchmark, step.instance_id, step.step_index)
-                store.record(reviewer, step.id, said, notes, prefix=prefix)
+                prefix = cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+                store.record(reviewer, step.id, said, notes, prefix_digest=prefix)
 
 
 def tight(step: AuditStep) -> str:

@@ -167,7 +167,7 @@ def test_a_verdict_on_another_prefix_counts_for_nothing(sampled: Path) -> None:
     review(sampled, "ann", tight)
     target = above_lowest(sampled)[0]
     with AuditStore(sampled) as store:
-        store.record("ann", target.id, "further-downgradeable", prefix="0f" * 32)
+        store.record("ann", target.id, "further-downgradeable", prefix_digest="0f" * 32)
     _, manifest = applied(sampled)
     assert (manifest["audit"]["lowered"], manifest["audit"]["held_back"]) == (0, {"not reviewed": 1})
 

@@ -28,7 +28,7 @@ def test_a_case_shows_the_row_and_what_one_tier_lower_answered(shop: Shop, provi
     assert str(mid.response["content"]).startswith("made 1 with skill 1")
     assert str(mid.lower[0].response["content"]).startswith("spoilt with skill 0")  # type: ignore[index]
     assert (high.id, high.total_steps) == ("workshop/job-0/3", 3)
-    assert len({case.prefix for case in (low, mid, high)}) == 3
+    assert len({case.prefix_digest for case in (low, mid, high)}) == 3
 
 
 def test_a_row_that_is_not_there_is_refused(shop: Shop, provider: Callable[..., Provider]) -> None:

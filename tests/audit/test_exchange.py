@@ -72,8 +72,8 @@ def record(run: Path, reviewer: str, answers: list[tuple[str, str] | None]) -> N
             answer = given_by_step.get(step.id)
             if answer is None or (step.lowest and answer[0] == AuditVerdict.LOWER):
                 continue
-            prefix = cases.prefix(step.benchmark, step.instance_id, step.step_index)
-            store.record(reviewer, step.id, answer[0], answer[1], prefix=prefix)
+            prefix = cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+            store.record(reviewer, step.id, answer[0], answer[1], prefix_digest=prefix)
 
 
 @pytest.fixture(scope="module")

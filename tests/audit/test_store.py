@@ -47,9 +47,9 @@ def test_a_step_once_sampled_stays_and_keeps_its_place(store: AuditStore) -> Non
 
 
 def test_a_later_verdict_replaces_the_earlier_and_undo_brings_it_back(store: AuditStore) -> None:
-    store.record("ann", "made/job-0/1", "tight", prefix=SHOWN)
-    store.record("ann", "made/job-1/1", "tight", prefix=SHOWN)
-    store.record("ann", "made/job-0/1", "uncertain", "odd", prefix=SHOWN)
+    store.record("ann", "made/job-0/1", "tight", prefix_digest=SHOWN)
+    store.record("ann", "made/job-1/1", "tight", prefix_digest=SHOWN)
+    store.record("ann", "made/job-0/1", "uncertain", "odd", prefix_digest=SHOWN)
     assert said(store, "ann") == {"made/job-0/1": "uncertain", "made/job-1/1": "tight"}
     assert store.undo("ann") == "made/job-0/1"
     assert said(store, "ann") == {"made/job-0/1": "tight", "made/job-1/1": "tight"}
@@ -62,7 +62,7 @@ def test_a_later_verdict_replaces_the_earlier_and_undo_brings_it_back(store: Aud
 
 
 def test_the_log_can_only_grow(store: AuditStore) -> None:
-    store.record("ann", "made/job-0/1", "tight", prefix=SHOWN)
+    store.record("ann", "made/job-0/1", "tight", prefix_digest=SHOWN)
     store.undo("ann")
     db = sqlite3.connect(store.path)
     for change in ("DELETE FROM log", "UPDATE log SET verdict = 'uncertain'"):
@@ -77,12 +77,12 @@ def test_reviewers_have_queues_of_their_own(store: AuditStore) -> None:
     assert [item.step.instance_id for item in store.queue("bob")] == ["job-1"]
     store.join("cy")
     assert len(store.queue("cy")) == 5
-    store.record("ann", "made/job-1/1", "tight", "sure", prefix=SHOWN)
+    store.record("ann", "made/job-1/1", "tight", "sure", prefix_digest=SHOWN)
     assert [item.verdict for item in store.queue("bob")] == [None]
     assert [(item.verdict, item.notes) for item in store.queue("ann")] == [(None, ""), (AuditVerdict.TIGHT, "sure")]
     assert (store.progress("ann").done, store.progress("ann").total, store.progress("bob").done) == (1, 2, 0)
     with pytest.raises(BadInput, match="not in the queue of 'bob'"):
-        store.record("bob", "made/job-0/1", "tight", prefix=SHOWN)
+        store.record("bob", "made/job-0/1", "tight", prefix_digest=SHOWN)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\x1b[31m", "x" * 81, "a\nb"])
@@ -94,16 +94,16 @@ def test_a_name_that_could_not_stand_in_a_table_is_refused(store: AuditStore, na
 def test_a_prelabel_is_not_shown_before_the_reviewer_has_answered(store: AuditStore) -> None:
     store.set_prelabels({"made/job-0/1": PreLabel(AuditVerdict.LOWER, "easy")})
     assert store.prelabel("ann", "made/job-0/1") is None
-    store.record("bob", "made/job-0/1", "tight", prefix=SHOWN)
+    store.record("bob", "made/job-0/1", "tight", prefix_digest=SHOWN)
     assert store.prelabel("ann", "made/job-0/1") is None
-    store.record("ann", "made/job-0/1", "tight", prefix=SHOWN)
+    store.record("ann", "made/job-0/1", "tight", prefix_digest=SHOWN)
     assert store.prelabel("ann", "made/job-0/1") == PreLabel(AuditVerdict.LOWER, "easy")
     store.undo("ann")
     assert store.prelabel("ann", "made/job-0/1") is None
 
 
 def test_several_verdicts_are_kept_all_or_none(store: AuditStore) -> None:
-    store.record("ann", "made/job-0/1", "tight", prefix=SHOWN)
+    store.record("ann", "made/job-0/1", "tight", prefix_digest=SHOWN)
     good = store.said("made/job-0/1")[0]
     with pytest.raises(BadInput):
         store.record_all([replace(good, verdict=AuditVerdict.LOWER), replace(good, step="made/nowhere/1")])
@@ -116,7 +116,7 @@ def test_threads_and_stores_share_a_file(store: AuditStore) -> None:
     def work(number: int) -> None:
         mine = [store, *others][number % 3]
         for step in range(5):
-            mine.record(f"reviewer-{number}", f"made/job-{step}/1", "tight", prefix=SHOWN)
+            mine.record(f"reviewer-{number}", f"made/job-{step}/1", "tight", prefix_digest=SHOWN)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -133,7 +133,7 @@ from pathlib import Path
 from stepdown.audit.store import AuditStore
 store = AuditStore(Path(sys.argv[1]))
 for number in range(5):
-    store.record("ann", f"made/job-{number}/1", "tight", f"note {number}", prefix="00")
+    store.record("ann", f"made/job-{number}/1", "tight", f"note {number}", prefix_digest="00")
     print(number, flush=True)
     sys.stdin.readline()
 """

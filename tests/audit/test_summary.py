@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> AuditStore:
     made.add(step("pinch", n, "low") for n in range(5))
     for one in made.steps():
         lower = one.id == "swe/job-20/1"
-        made.record("ann", one.id, "further-downgradeable" if lower else "tight", prefix="00")
+        made.record("ann", one.id, "further-downgradeable" if lower else "tight", prefix_digest="00")
     return made
 
 
@@ -97,8 +97,8 @@ def test_a_stratum_that_nobody_reviewed_is_not_known(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_verdict_is_in_no_share(store: AuditStore) -> None:
-    store.record("bob", "swe/job-1/1", "uncertain", prefix="00")
-    store.record("ann", "bfcl/job-20/1", "uncertain", prefix="00")
+    store.record("bob", "swe/job-1/1", "uncertain", prefix_digest="00")
+    store.record("ann", "bfcl/job-20/1", "uncertain", prefix_digest="00")
     store.undo("ann", "swe/job-2/1")
     found = {one.name: one for one in summary(store).slices}
     swe = found["swe"]
@@ -131,9 +131,9 @@ def test_kappas_are_those_of_the_textbooks() -> None:
 def test_reviewers_agreement_is_over_the_steps_that_they_share(store: AuditStore) -> None:
     for number in range(20):
         verdict = "tight" if number < 15 else "uncertain"
-        store.record("bob", f"swe/job-{number}/1", verdict, prefix="00")
+        store.record("bob", f"swe/job-{number}/1", verdict, prefix_digest="00")
     for number in range(0, 20, 2):
-        store.record("cy", f"swe/job-{number}/1", "tight", prefix="00")
+        store.record("cy", f"swe/job-{number}/1", "tight", prefix_digest="00")
     found = summary(store)
     pairs = {one.reviewers: (one.steps, one.same) for one in found.cohen}
     assert pairs == {("ann", "bob"): (20, 15), ("ann", "cy"): (10, 10), ("bob", "cy"): (10, 8)}

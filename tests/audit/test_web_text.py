@@ -36,7 +36,7 @@ def case(messages: list[Message], **more: Any) -> ReviewCase:
         total_steps=1,
         messages=tuple(messages),
         tools=more.get("tools", ()),
-        prefix="0f",
+        prefix_digest="0f",
         tier="mid",
         tier_id=1,
         below="low",
