@@ -24,7 +24,7 @@ class Agreement:
     """Agreement beyond chance; None where it is undefined: no step, or all verdicts are the same."""
 
 
-def cohen(said: Mapping[str, Mapping[str, AuditVerdict]]) -> list[Agreement]:
+def cohen_agreements(said: Mapping[str, Mapping[str, AuditVerdict]]) -> list[Agreement]:
     """Cohen's kappa of every two reviewers who share a step. `said` is each reviewer's verdicts by step id."""
     found = []
     for first, second in combinations(sorted(said), 2):
@@ -37,7 +37,7 @@ def cohen(said: Mapping[str, Mapping[str, AuditVerdict]]) -> list[Agreement]:
     return found
 
 
-def fleiss(said: Mapping[str, Mapping[str, AuditVerdict]]) -> Agreement | None:
+def fleiss_agreement(said: Mapping[str, Mapping[str, AuditVerdict]]) -> Agreement | None:
     """Fleiss' kappa of all reviewers over the steps that every one of them answered; None for less than two."""
     reviewers = tuple(sorted(said))
     if len(reviewers) < 2:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from stepdown.audit.plans import DrawnBy, read_plans
-from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.plans import DrawnPlan, read_plans
+from stepdown.audit.settling import ReviewOutcome, review_outcome
 from stepdown.audit.store import AuditStore
-from stepdown.audit.verdicts import AuditStep, Reviewed
+from stepdown.audit.verdicts import AuditStep, ReviewedStep
 from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.config.pool import Tier
 from stepdown.builder.errors import BadInput
@@ -49,7 +49,7 @@ class Applied:
     """Instances by reason."""
     held_models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Instances that are held back by the model of their seed."""
-    missed: Counter[DrawnBy] = field(default_factory=Counter)
+    missed: Counter[DrawnPlan] = field(default_factory=Counter)
     """Rows that a plan of the sample takes and that are not in it."""
     reviewers: set[str] = field(default_factory=set)
 
@@ -79,7 +79,7 @@ class RevisionPass:
             if row_id not in sampled:
                 self.applied.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
-    def _revise(self, rows: Sequence[LabelledStep], sampled: Sequence[Reviewed]) -> list[LabelledStep]:
+    def _revise(self, rows: Sequence[LabelledStep], sampled: Sequence[ReviewedStep]) -> list[LabelledStep]:
         """An instance's steps with what their review came to; none where it is held back."""
         applied, outcomes = self.applied, []
         by_index = {step.row.step_index: step for step in rows}
@@ -90,7 +90,7 @@ class RevisionPass:
                 continue
             applied.seen += 1
             valid = _of_this_prefix(step.row, reviewed)
-            outcome = settled(valid)
+            outcome = review_outcome(valid)
             outcomes.append(outcome)
             applied.outcomes[reviewed.step.benchmark][outcome] += 1
             applied.reviewers |= {said.reviewer for said in valid.said}
@@ -107,7 +107,7 @@ class RevisionPass:
         applied.lowered += lowered
         return list(by_index.values())
 
-    def _settled(self, step: LabelledStep, reviewed: Reviewed, outcome: ReviewOutcome) -> LabelledStep:
+    def _settled(self, step: LabelledStep, reviewed: ReviewedStep, outcome: ReviewOutcome) -> LabelledStep:
         """The step with what its review came to in its evidence and, where that is a lower label, in its row.
 
         Later prefixes stay as executed.
@@ -133,8 +133,8 @@ class RevisionPass:
         return LabelledStep(row, evidence, None if lower else step.row_line, None)
 
 
-def _of_this_prefix(row: Row, step: Reviewed) -> Reviewed:
+def _of_this_prefix(row: Row, step: ReviewedStep) -> ReviewedStep:
     """The step with those verdicts that were given on the very prefix of the row: others say nothing of it."""
     prefix_digest = Prefix.start(row.messages, row.tools or ()).exact
     valid = tuple(said for said in step.said if said.prefix_digest == prefix_digest)
-    return Reviewed(step.step, valid, step.awaited + len(step.said) - len(valid))
+    return ReviewedStep(step.step, valid, step.awaited + len(step.said) - len(valid))

@@ -40,8 +40,8 @@ class ReviewCase:
     """The trials one tier lower that came to a verdict, in the cascade's order; a technical one tells nothing."""
 
 
-class Cases:
-    """The cases of a run. Threads may share it. Made by `cases_of`."""
+class CaseReader:
+    """The cases of a run. Threads may share it. Made by `open_cases`."""
 
     def __init__(self, ledger: Ledger, protocol: ProtocolConfig, run: Path) -> None:
         self._ledger, self._run = ledger, run
@@ -49,10 +49,10 @@ class Cases:
         self._mask = NameMask(protocol.models.values())
         self._latest: tuple[int, Trajectory] = (0, ())
 
-    def of(self, benchmark: str, instance_id: str, step_index: int) -> ReviewCase:
+    def read(self, benchmark: str, instance_id: str, step_index: int) -> ReviewCase:
         """The case of a step of a finished instance. Raises BadInput where the run has no such row."""
-        record = self._record(benchmark, instance_id, step_index)
-        trajectory = self._trajectory(record)
+        record = self._read_record(benchmark, instance_id, step_index)
+        trajectory = self._read_trajectory(record)
         step, lock = trajectory[step_index - 1], record.locks[step_index - 1]
         tiers = self._pool.tiers
         return ReviewCase(
@@ -75,12 +75,12 @@ class Cases:
             ),
         )
 
-    def prefix_digest(self, benchmark: str, instance_id: str, step_index: int) -> str:
+    def read_prefix_digest(self, benchmark: str, instance_id: str, step_index: int) -> str:
         """The exact digest of a step's prefix. Raises BadInput where the run has no such row."""
-        record = self._record(benchmark, instance_id, step_index)
-        return self._trajectory(record)[step_index - 1].prefix.exact
+        record = self._read_record(benchmark, instance_id, step_index)
+        return self._read_trajectory(record)[step_index - 1].prefix.exact
 
-    def _trajectory(self, record: InstanceRecord) -> Trajectory:
+    def _read_trajectory(self, record: InstanceRecord) -> Trajectory:
         # Steps are mostly asked for in the run's order: the latest trajectory is likely to be the next one.
         number, trajectory = self._latest
         if number != record.id:
@@ -88,7 +88,7 @@ class Cases:
             self._latest = (record.id, trajectory)
         return trajectory
 
-    def _record(self, benchmark: str, instance_id: str, step_index: int) -> InstanceRecord:
+    def _read_record(self, benchmark: str, instance_id: str, step_index: int) -> InstanceRecord:
         try:
             record = self._ledger.instance(benchmark, instance_id)
         except KeyError:
@@ -99,7 +99,7 @@ class Cases:
 
 
 @contextmanager
-def open_cases(run_folder: Path) -> Iterator[Cases]:
+def open_cases(run_folder: Path) -> Iterator[CaseReader]:
     """The cases of a run, to read while others may work on it. Raises BadInput where no run is there."""
     with open_for_reading(run_folder) as (ledger, protocol):
-        yield Cases(ledger, protocol, run_folder)
+        yield CaseReader(ledger, protocol, run_folder)

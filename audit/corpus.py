@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from stepdown.audit.carry import models_below
 from stepdown.audit.plans import keep_plan
 from stepdown.audit.reviewers import SPLIT
 from stepdown.audit.sampling import SamplingPlan, assignments, sampled_steps
-from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.settling import ReviewOutcome, review_outcome
 from stepdown.audit.store import AuditStore
+from stepdown.audit.verdict_basis import models_below
 from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.config.pool import Tier
 from stepdown.builder.config.protocol import ProtocolConfig
@@ -19,7 +19,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.run.ledger import Ledger
 
 
-def audited_workloads(protocol: ProtocolConfig, include: Collection[str] = ()) -> list[str]:
+def load_audited_workloads(protocol: ProtocolConfig, include: Collection[str] = ()) -> list[str]:
     """The workloads whose steps are audited: those of several steps, and those that are named. Runs their code.
 
     Judged workloads of one turn have a judge calibrated against people instead. Raises BadInput: an unknown name.
@@ -33,7 +33,7 @@ def audited_workloads(protocol: ProtocolConfig, include: Collection[str] = ()) -
     return [name for name, multi_step in names.items() if multi_step or name in include]
 
 
-def labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str], int]:
+def count_labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str], int]:
     """How many labelled steps the run has, by workload and label."""
     counts: Counter[tuple[str, str]] = Counter()
     for benchmark, _, places in ledger.labels():
@@ -41,7 +41,7 @@ def labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str
     return dict(counts)
 
 
-def corpus(ledger: Ledger, protocol: ProtocolConfig, workloads: Collection[str]) -> Iterator[AuditStep]:
+def read_labelled_steps(ledger: Ledger, protocol: ProtocolConfig, workloads: Collection[str]) -> Iterator[AuditStep]:
     """Every labelled step of the workloads, in the run's order; one instance in memory at a time."""
     tiers = protocol.pool.tiers
     below = [models_below(tiers, index) for index in range(len(tiers))]
@@ -55,16 +55,16 @@ def corpus(ledger: Ledger, protocol: ProtocolConfig, workloads: Collection[str])
             yield AuditStep(f"{start}{index}", benchmark, instance_id, index, tier, tier_id, place == 0, below[place])
 
 
-def draw(
+def draw_sample(
     store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, plan: SamplingPlan, workloads: Collection[str]
 ) -> int:
     """Add the plan's sample to the store, where a step that is in it stays, whatever the plan; how many are new."""
-    new = store.add(sampled_steps(plan, lambda: corpus(ledger, protocol, workloads)))
+    new = store.add(sampled_steps(plan, lambda: read_labelled_steps(ledger, protocol, workloads)))
     keep_plan(store, plan, workloads)
     return new
 
 
-def give_disputed(store: AuditStore, reviewer: str) -> int:
+def assign_disputed_steps(store: AuditStore, reviewer: str) -> int:
     """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many. Where there are none,
     the reviewer is known all the same, with a queue that holds nothing.
 
@@ -75,7 +75,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
     disputed = [
         one.step.id
         for one in store.reviewed()
-        if settled(one) is ReviewOutcome.DISAGREE and reviewer not in {said.reviewer for said in one.said}
+        if review_outcome(one) is ReviewOutcome.DISAGREE and reviewer not in {said.reviewer for said in one.said}
     ]
     if disputed:
         store.note_settling(reviewer, disputed)
@@ -83,7 +83,7 @@ def give_disputed(store: AuditStore, reviewer: str) -> int:
     return len(disputed)
 
 
-def share_out(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:
+def share_out_steps(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:
     """Assign what is assigned to nobody yet: a share `overlap` to all of the reviewers, the rest to one of them each.
 
     Without reviewers, as it was shared out before. A reviewer's queue is what is assigned to them.

@@ -14,7 +14,7 @@ PLANS = "plans"
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnBy:
+class DrawnPlan:
     """A plan, and the workloads whose steps it was drawn from."""
 
     plan: SamplingPlan
@@ -32,7 +32,7 @@ def keep_plan(store: AuditStore, plan: SamplingPlan, workloads: Collection[str])
         store.set_meta(PLANS, [*kept, drawn_by])
 
 
-def read_plans(store: AuditStore) -> list[DrawnBy]:
+def read_plans(store: AuditStore) -> list[DrawnPlan]:
     """What the sample was drawn by. A plan that was kept without workloads was drawn from those of the sample."""
     sampled = None
     found = []
@@ -40,5 +40,5 @@ def read_plans(store: AuditStore) -> list[DrawnBy]:
         workloads = record.pop("workloads", None)
         if workloads is None:
             workloads = sampled = sampled or {step.benchmark for step in store.steps()}
-        found.append(DrawnBy(SamplingPlan(**record), frozenset(workloads)))
+        found.append(DrawnPlan(SamplingPlan(**record), frozenset(workloads)))
     return found

@@ -34,7 +34,7 @@ def sampled_steps(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) 
 
     A stratum's sample are its smallest draws, either way: all below the rate, or as many as the minimum says.
     """
-    reaches = _reaches(plan, steps)
+    reaches = _largest_minimum_draws(plan, steps)
     below_rate, seed = plan.rate * DRAWS, plan.seed
     for step in steps():
         draw = draw_of(seed, step.id)
@@ -42,7 +42,9 @@ def sampled_steps(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) 
             yield step
 
 
-def _reaches(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) -> Mapping[tuple[str, str], int]:
+def _largest_minimum_draws(
+    plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]
+) -> Mapping[tuple[str, str], int]:
     """The largest of the draws that fill each stratum's minimum; empty where the plan has none."""
     if plan.minimum < 1:
         return {}
@@ -61,7 +63,7 @@ def assignments(
 ) -> Iterator[tuple[str, str]]:
     """Who reviews which step, as (reviewer, step id): a share `overlap` of the steps goes to all, others to one each.
 
-    >>> list(assigned(["made/job/1"], ("ann", "bob"), 1.0, 0))
+    >>> list(assignments(["made/job/1"], ("ann", "bob"), 1.0, 0))
     [('ann', 'made/job/1'), ('bob', 'made/job/1')]
     """
     for step in steps:

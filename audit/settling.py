@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 
-from stepdown.audit.verdicts import AuditVerdict, Reviewed
+from stepdown.audit.verdicts import AuditVerdict, ReviewedStep
 
 
 class ReviewOutcome(StrEnum):
@@ -29,7 +29,7 @@ class ReviewOutcome(StrEnum):
         return self in (ReviewOutcome.TIGHT, ReviewOutcome.LOWER, ReviewOutcome.UNCERTAIN)
 
 
-def settled(step: Reviewed) -> ReviewOutcome:
+def review_outcome(step: ReviewedStep) -> ReviewOutcome:
     """The verdict of more than half of a step's reviewers, those who have not answered counted as well.
 
     Two who agree settle it; two who do not need a third. `further-downgradeable` of the lowest label is no verdict.

@@ -20,11 +20,11 @@ from stepdown.audit.verdicts import (
     LONGEST_NOTES,
     AuditStep,
     AuditVerdict,
-    Former,
+    FormerVerdict,
     PreLabel,
     QueueItem,
-    Recorded,
-    Reviewed,
+    RecordedVerdict,
+    ReviewedStep,
     ReviewProgress,
     RevisionEntry,
     reviewer_name,
@@ -68,21 +68,21 @@ class AuditStore(Reviewers):
             last = page[-1][0]
             yield from (_choice(row[1:]) for row in page)
 
-    def of_instance(self, benchmark: str, instance_id: str) -> list[Reviewed]:
+    def of_instance(self, benchmark: str, instance_id: str) -> list[ReviewedStep]:
         """The sampled steps of an instance, each with what was said of it."""
         query = f"SELECT {_CHOICE} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
         return self._reviewed([_choice(row) for row in self._read(query, (benchmark, instance_id))])
 
-    def reviewed(self) -> Iterator[Reviewed]:
+    def reviewed(self) -> Iterator[ReviewedStep]:
         """Every sampled step in the queue's order with what was said of it, read in portions."""
         for portion in _portions(self.steps(), 500):
             yield from self._reviewed(portion)
 
-    def _reviewed(self, steps: Sequence[AuditStep]) -> list[Reviewed]:
+    def _reviewed(self, steps: Sequence[AuditStep]) -> list[ReviewedStep]:
         if not steps:
             return []
         ids = json.dumps([step.id for step in steps])
-        said: dict[str, list[Recorded]] = {step.id: [] for step in steps}
+        said: dict[str, list[RecordedVerdict]] = {step.id: [] for step in steps}
         among = "IN (SELECT value FROM json_each(?))"
         for row in self._read(f"{STANDING} AND log.step {among} ORDER BY log.reviewer", (ids,)):
             said[row[0]].append(_recorded(row))
@@ -93,7 +93,7 @@ class AuditStore(Reviewers):
         found = []
         for step in steps:
             waiting = sorted(set(assigned.get(step.id, ())) - {one.reviewer for one in said[step.id]})
-            found.append(Reviewed(step, tuple(said[step.id]), len(waiting), tuple(waiting)))
+            found.append(ReviewedStep(step, tuple(said[step.id]), len(waiting), tuple(waiting)))
         return found
 
     def step(self, step_id: str) -> AuditStep:
@@ -159,20 +159,20 @@ class AuditStore(Reviewers):
         `prefix_digest` is of the prefix that the reviewer was shown (`ReviewCase.prefix_digest`). Raises BadInput
         where the step is not in this reviewer's queue, or has the lowest label and should go lower.
         """
-        said = Recorded(step_id, reviewer, AuditVerdict(verdict), notes, prefix_digest, now(), source)
+        said = RecordedVerdict(step_id, reviewer, AuditVerdict(verdict), notes, prefix_digest, now(), source)
         self.record_all([said])
 
-    def record_all(self, verdicts: Iterable[Recorded]) -> None:
+    def record_all(self, verdicts: Iterable[RecordedVerdict]) -> None:
         """Keep several verdicts: all of them or, where one can not be kept, none."""
         with self._transaction() as db:
             for said in verdicts:
-                named = replace(said, reviewer=reviewer_name(said.reviewer), step=clean_text(said.step))
+                named = replace(said, reviewer=reviewer_name(said.reviewer), step_id=clean_text(said.step_id))
                 self._check_new(db, named.reviewer)
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
                 self._check(db, named)
                 self._add_verdict(db, named)
 
-    def carry(self, verdicts: Iterable[Recorded]) -> int:
+    def carry(self, verdicts: Iterable[RecordedVerdict]) -> int:
         """Keep verdicts of an earlier version that hold here too; how many were kept.
 
         Those of a reviewer who has said something of the step here already, taken back or not, are left out.
@@ -181,25 +181,25 @@ class AuditStore(Reviewers):
         with self._transaction() as db:
             for said in verdicts:
                 spoken = "SELECT 1 FROM log WHERE reviewer = ? AND step = ?"
-                if db.execute(spoken, (said.reviewer, said.step)).fetchone():
+                if db.execute(spoken, (said.reviewer, said.step_id)).fetchone():
                     continue
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (said.reviewer,))
                 owned = "SELECT ?, ? FROM reviewers WHERE name = ? AND NOT everything"
                 db.execute(
                     f"INSERT OR IGNORE INTO assignments {owned}",
-                    (said.reviewer, said.step, said.reviewer),
+                    (said.reviewer, said.step_id, said.reviewer),
                 )
                 self._add_verdict(db, said)
                 kept += 1
         return kept
 
     @staticmethod
-    def _add_verdict(db: sqlite3.Connection, said: Recorded) -> None:
+    def _add_verdict(db: sqlite3.Connection, said: RecordedVerdict) -> None:
         db.execute(
             "INSERT INTO log (reviewer, step, verdict, notes, prefix, source, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 said.reviewer,
-                said.step,
+                said.step_id,
                 said.verdict.value,
                 plain_notes(said.notes),
                 said.prefix_digest,
@@ -208,13 +208,13 @@ class AuditStore(Reviewers):
             ),
         )
 
-    def _check(self, db: sqlite3.Connection, said: Recorded) -> None:
+    def _check(self, db: sqlite3.Connection, said: RecordedVerdict) -> None:
         query = f"SELECT lowest FROM steps WHERE id = ? AND {_OWN}"  # noqa: S608
-        found = db.execute(query, (said.step, said.reviewer, said.reviewer)).fetchone()
+        found = db.execute(query, (said.step_id, said.reviewer, said.reviewer)).fetchone()
         if not found:
-            raise BadInput(f"step {said.step[:200]!r} is not in the queue of {said.reviewer!r}", file=self.path)
+            raise BadInput(f"step {said.step_id[:200]!r} is not in the queue of {said.reviewer!r}", file=self.path)
         if found[0] and said.verdict is AuditVerdict.LOWER:
-            raise BadInput(f"step {said.step[:200]!r} has the lowest label: it cannot go lower", file=self.path)
+            raise BadInput(f"step {said.step_id[:200]!r} has the lowest label: it cannot go lower", file=self.path)
 
     def undo(self, reviewer: str, step_id: str | None = None) -> str | None:
         """Take back the reviewer's latest verdict (on a step, where one is named): the one before it stands again.
@@ -236,7 +236,7 @@ class AuditStore(Reviewers):
             )
         return str(step)
 
-    def current(self, reviewer: str) -> dict[str, Recorded]:
+    def current(self, reviewer: str) -> dict[str, RecordedVerdict]:
         """The reviewer's verdicts that stand, by step id."""
         rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
@@ -246,16 +246,16 @@ class AuditStore(Reviewers):
         query = "SELECT step, verdict, notes FROM log WHERE reviewer = ? AND verdict IS NOT NULL"
         return set(self._read(query, (reviewer,)))
 
-    def latest(self, reviewer: str) -> Recorded | None:
+    def latest(self, reviewer: str) -> RecordedVerdict | None:
         """The verdict that `undo` would take back; None where there is none."""
         rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
         return _recorded(rows[0]) if rows else None
 
-    def said(self, step_id: str) -> list[Recorded]:
+    def said(self, step_id: str) -> list[RecordedVerdict]:
         """All reviewers' verdicts on a step that stand, in the order of their names."""
         return [_recorded(row) for row in self._read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))]
 
-    def standing(self) -> Iterator[Recorded]:
+    def standing(self) -> Iterator[RecordedVerdict]:
         """Every verdict that stands, by step in the queue's order and then by reviewer, read in portions."""
         for step in self.reviewed():
             yield from step.said
@@ -276,7 +276,7 @@ class AuditStore(Reviewers):
         rows = self._read(f"SELECT verdict, notes FROM prelabels WHERE step = ? AND {answered}", (step_id, reviewer))  # noqa: S608
         return PreLabel(AuditVerdict(rows[0][0]), rows[0][1]) if rows else None
 
-    def set_former(self, step_id: str, former: Iterable[Former]) -> None:
+    def set_former(self, step_id: str, former: Iterable[FormerVerdict]) -> None:
         """Keep what was said of a step in an earlier version, where it does not hold here."""
         with self._transaction() as db:
             db.executemany(
@@ -284,12 +284,14 @@ class AuditStore(Reviewers):
                 ((step_id, f.reviewer, f.verdict.value, plain_notes(f.notes), f.at, f.why) for f in former),
             )
 
-    def former(self, step_id: str) -> list[Former]:
+    def former(self, step_id: str) -> list[FormerVerdict]:
         """What was said of the step in the run that this one relabels, and why it does not hold any more."""
         rows = self._read(
             "SELECT reviewer, verdict, notes, at, why FROM former WHERE step = ? ORDER BY reviewer", (step_id,)
         )
-        return [Former(reviewer, AuditVerdict(verdict), notes, at, why) for reviewer, verdict, notes, at, why in rows]
+        return [
+            FormerVerdict(reviewer, AuditVerdict(verdict), notes, at, why) for reviewer, verdict, notes, at, why in rows
+        ]
 
     # Revisions
 
@@ -334,9 +336,9 @@ def _choice(row: Sequence[Any]) -> AuditStep:
     return AuditStep(row_id, benchmark, instance_id, step_index, tier, tier_id, bool(lowest), below)
 
 
-def _recorded(row: Sequence[Any]) -> Recorded:
+def _recorded(row: Sequence[Any]) -> RecordedVerdict:
     step, reviewer, verdict, notes, prefix_digest, at, source = row[:7]
-    return Recorded(step, reviewer, AuditVerdict(verdict), notes, prefix_digest, at, source)
+    return RecordedVerdict(step, reviewer, AuditVerdict(verdict), notes, prefix_digest, at, source)
 
 
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stepdown.audit.agreement import Agreement, cohen, fleiss
-from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.agreement import Agreement, cohen_agreements, fleiss_agreement
+from stepdown.audit.settling import ReviewOutcome, review_outcome
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import AuditVerdict
 from stepdown.builder.common.intervals import Interval, exact_interval
@@ -16,11 +16,11 @@ from stepdown.builder.common.intervals import Interval, exact_interval
 Stratum = tuple[str, str]
 """A workload and a label."""
 ALL = "all"
-LEVEL = 0.95
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class AuditSlice:
     """A row of the paper's table (section 5): a workload, or all of them."""
 
     name: str
@@ -46,7 +46,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedTooHigh:
     """How many labels of a part of the corpus are still too high, extrapolated from its sample.
 
     Sampled steps that were reviewed are left out: those that can go lower are lowered when the verdicts are applied.
@@ -67,11 +67,11 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    slices: tuple[Slice, ...]
+    slices: tuple[AuditSlice, ...]
     """By workload, and all of them last."""
-    above_lowest: tuple[Slice, ...]
+    above_lowest: tuple[AuditSlice, ...]
     """The same over labels above the lowest tier: a lowest one can only be tight."""
-    expected: tuple[Expected, ...]
+    expected: tuple[ExpectedTooHigh, ...]
     """By workload and label, each workload's and the corpus's sums after them."""
     cohen: tuple[Agreement, ...]
     fleiss: Agreement | None
@@ -86,11 +86,11 @@ class AuditSummary:
         }
 
 
-def _slice_json(one: Slice) -> dict[str, Any]:
+def _slice_json(one: AuditSlice) -> dict[str, Any]:
     return {**asdict(one), "tight_share": one.tight_share, "tight_interval": list(one.tight_interval)}
 
 
-def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> AuditSummary:
+def summarise(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> AuditSummary:
     """The summary of a run's audit. `steps` are the run's labelled steps by workload and label; `lowest` is the name of
     the cheapest tier. Workloads that were not sampled are left out."""
     outcomes: dict[Stratum, Counter[ReviewOutcome]] = defaultdict(Counter)
@@ -99,25 +99,25 @@ def summarised(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> 
     # of how far people agree.
     settling = store.settling()
     for reviewed in store.reviewed():
-        outcomes[reviewed.step.benchmark, reviewed.step.tier][settled(reviewed)] += 1
+        outcomes[reviewed.step.benchmark, reviewed.step.tier][review_outcome(reviewed)] += 1
         for one in reviewed.said:
-            if (one.reviewer, one.step) in settling:
+            if (one.reviewer, one.step_id) in settling:
                 continue
-            said[one.reviewer][one.step] = one.verdict
+            said[one.reviewer][one.step_id] = one.verdict
     workloads = {workload for workload, _ in outcomes}
     steps = {stratum: count for stratum, count in steps.items() if stratum[0] in workloads}
     return AuditSummary(
         slices=_slices(outcomes, steps, lambda tier: True),
         above_lowest=_slices(outcomes, steps, lambda tier: tier != lowest),
         expected=tuple(_extrapolated(outcomes, steps, lowest)),
-        cohen=tuple(cohen(said)),
-        fleiss=fleiss(said),
+        cohen=tuple(cohen_agreements(said)),
+        fleiss=fleiss_agreement(said),
     )
 
 
 def _slices(
     outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], wanted: Callable[[str], bool]
-) -> tuple[Slice, ...]:
+) -> tuple[AuditSlice, ...]:
     workloads = sorted({workload for workload, _ in outcomes})
     rows = []
     for name, members in [*((workload, {workload}) for workload in workloads), (ALL, set(workloads))]:
@@ -127,7 +127,7 @@ def _slices(
                 counts.update(found)
         total = sum(count for (workload, tier), count in steps.items() if workload in members and wanted(tier))
         rows.append(
-            Slice(
+            AuditSlice(
                 name=name,
                 steps=total,
                 sampled=counts.total(),
@@ -144,14 +144,14 @@ def _slices(
 
 def _extrapolated(
     outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], lowest: str
-) -> Iterator[Expected]:
+) -> Iterator[ExpectedTooHigh]:
     """Each stratum with its own 95% interval; then sums, whose intervals hold together with 95%.
 
     A sum's bounds are those of its strata, each at a level so high that all of them hold at once (Bonferroni).
     """
     strata = sorted(stratum for stratum in steps if stratum[1] != lowest)
     for stratum in strata:
-        yield _stratum(stratum, outcomes, steps, LEVEL)
+        yield _stratum(stratum, outcomes, steps, CONFIDENCE)
     for workload in sorted({workload for workload, _ in strata}):
         yield _sum(workload, [one for one in strata if one[0] == workload], outcomes, steps)
     if strata:
@@ -160,14 +160,16 @@ def _extrapolated(
 
 def _stratum(
     stratum: Stratum, outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], level: float
-) -> Expected:
+) -> ExpectedTooHigh:
     counts = outcomes.get(stratum, Counter())
     decided = sum(count for outcome, count in counts.items() if outcome.is_verdict)
     lower = counts[ReviewOutcome.LOWER]
     left = steps[stratum] - decided
     share = exact_interval(lower, decided, level)
     expected = round(left * lower / decided, 4) if decided else (None if left else 0.0)
-    return Expected(*stratum, left, decided, lower, expected, round(left * share.low, 4), round(left * share.high, 4))
+    return ExpectedTooHigh(
+        *stratum, left, decided, lower, expected, round(left * share.low, 4), round(left * share.high, 4)
+    )
 
 
 def _sum(
@@ -175,11 +177,11 @@ def _sum(
     strata: Sequence[Stratum],
     outcomes: Mapping[Stratum, Counter[ReviewOutcome]],
     steps: Mapping[Stratum, int],
-) -> Expected:
-    level = 1 - (1 - LEVEL) / len(strata)
+) -> ExpectedTooHigh:
+    level = 1 - (1 - CONFIDENCE) / len(strata)
     parts = [_stratum(stratum, outcomes, steps, level) for stratum in strata]
     known = [part.expected for part in parts if part.expected is not None]
-    return Expected(
+    return ExpectedTooHigh(
         workload=name,
         tier="",
         left=sum(part.left for part in parts),

@@ -45,10 +45,10 @@ class AuditStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedVerdict:
     """A verdict that stands: the latest of its reviewer on its step that was not taken back."""
 
-    step: str
+    step_id: str
     reviewer: str
     verdict: AuditVerdict
     notes: str
@@ -94,11 +94,11 @@ class PreLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class ReviewedStep:
     """A sampled step with all that stands of what reviewers said of it."""
 
     step: AuditStep
-    said: tuple[Recorded, ...]
+    said: tuple[RecordedVerdict, ...]
     awaited: int
     """How many reviewers the step was assigned to who have not answered."""
     awaited_by: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class RevisionEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerVerdict:
     """What was said of a step in the run that this one relabels, where it does not hold here any more."""
 
     reviewer: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepdown.audit.carry import Audited, carries_over
+from stepdown.audit.verdict_basis import VerdictBasis, carries_over
 from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Provider
 from tests.test_bad_input import refused
@@ -130,22 +130,22 @@ def test_the_cost_of_the_new_version_is_what_was_paid_its_list_price_and_what_th
 # Audit verdicts
 
 
-STEP = Audited("0f", "mid", 1, "ab")
+STEP = VerdictBasis("0f", "mid", 1, "ab")
 
 
 @pytest.mark.parametrize(
     ("other", "carries"),
     [
-        (Audited("0f", "mid", 1, "ab"), True),
-        (Audited("1f", "mid", 1, "ab"), False),
-        (Audited("0f", "low", 1, "ab"), False),
-        (Audited("0f", "mid", 2, "ab"), False),
-        (Audited("0f", "mid", 1, "a"), False),
-        (Audited("0f", "mid", 1, "abc"), False),
+        (VerdictBasis("0f", "mid", 1, "ab"), True),
+        (VerdictBasis("1f", "mid", 1, "ab"), False),
+        (VerdictBasis("0f", "low", 1, "ab"), False),
+        (VerdictBasis("0f", "mid", 2, "ab"), False),
+        (VerdictBasis("0f", "mid", 1, "a"), False),
+        (VerdictBasis("0f", "mid", 1, "abc"), False),
     ],
 )
 def test_a_verdict_carries_over_only_if_prefix_label_and_the_models_below_are_the_same(
-    other: Audited, carries: bool
+    other: VerdictBasis, carries: bool
 ) -> None:
     assert carries_over(STEP, other) is carries
 

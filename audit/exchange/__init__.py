@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepdown.audit.exchange import argilla, label_studio, lines, tables
-from stepdown.audit.exchange.records import Format
+from stepdown.audit.exchange import argilla, jsonl, label_studio, spreadsheet
+from stepdown.audit.exchange.records import ExchangeFormat
 
-FORMATS: Mapping[str, Format] = {
-    "jsonl": lines.FORMAT,
-    "csv": tables.FORMAT,
+FORMATS: Mapping[str, ExchangeFormat] = {
+    "jsonl": jsonl.FORMAT,
+    "csv": spreadsheet.FORMAT,
     "label-studio": label_studio.FORMAT,
     "argilla": argilla.FORMAT,
 }

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from stepdown.audit.exchange.label_studio import read_array, write_array
+from stepdown.audit.exchange.label_studio import read_json_array, write_json_array
 from stepdown.audit.exchange.records import (
-    Format,
-    Incoming,
-    Outgoing,
+    ExchangeFormat,
+    IncomingAnswer,
+    OutgoingStep,
     account_id,
-    lower_text,
-    plain,
+    lower_answers_text,
+    message_text,
     question,
     tool_list,
     transcript,
@@ -32,11 +32,11 @@ SETTINGS = {
 }
 
 
-def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
-    return write_array(map(_record, steps), out)
+def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
+    return write_json_array(map(_record, steps), out)
 
 
-def _record(step: Outgoing) -> dict[str, Any]:
+def _record(step: OutgoingStep) -> dict[str, Any]:
     case = step.case
     user = account_id(step.reviewer)
     responses: dict[str, Any] = {}
@@ -51,8 +51,8 @@ def _record(step: Outgoing) -> dict[str, Any]:
             "question": question(case),
             "prefix": transcript(case),
             "tools": tool_list(case) or "none",
-            "response": plain(case.response) or "(empty)",
-            "lower": lower_text(case.lower) or "nothing was tried one tier lower",
+            "response": message_text(case.response) or "(empty)",
+            "lower": lower_answers_text(case.lower) or "nothing was tried one tier lower",
         },
         "metadata": {
             "row": case.id,
@@ -67,17 +67,17 @@ def _record(step: Outgoing) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> Iterator[Incoming]:
+def _read(path: Path) -> Iterator[IncomingAnswer]:
     """Answers out of exported records: an item for everyone who answered; drafts and discarded ones are none."""
-    for number, record in enumerate(read_array(path), 1):
+    for number, record in enumerate(read_json_array(path), 1):
         try:
             metadata = dict(record["metadata"])
             answers = _by_user(record.get("responses") or {})
         except (KeyError, TypeError, ValueError, AttributeError):
-            yield Incoming(None, number, problem="not a record with `metadata` and `responses`")
+            yield IncomingAnswer(None, number, problem="not a record with `metadata` and `responses`")
             continue
         for user, found in answers.items():
-            yield Incoming(
+            yield IncomingAnswer(
                 None,
                 number,
                 metadata.get("row"),
@@ -98,4 +98,4 @@ def _by_user(responses: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-FORMAT = Format(_write, _read, {".settings.json": json.dumps(SETTINGS, indent=1) + "\n"})
+FORMAT = ExchangeFormat(_write, _read, {".settings.json": json.dumps(SETTINGS, indent=1) + "\n"})

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepdown.audit.cases import Cases
-from stepdown.audit.exchange.records import Incoming, account_id
+from stepdown.audit.cases import CaseReader
+from stepdown.audit.exchange.records import IncomingAnswer, account_id
 from stepdown.audit.store import AuditStore, now, plain_notes
-from stepdown.audit.verdicts import AuditStep, AuditVerdict, Recorded, audit_verdict, look_alike, reviewer_name
+from stepdown.audit.verdicts import AuditStep, AuditVerdict, RecordedVerdict, audit_verdict, look_alike, reviewer_name
 from stepdown.builder.errors import BadInput
 
-SOURCE = "import"
+IMPORT_SOURCE = "import"
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedAnswers:
     """What a file holds, checked: verdicts to be taken, or problems."""
 
-    verdicts: list[Recorded] = field(default_factory=list)
+    verdicts: list[RecordedVerdict] = field(default_factory=list)
     """Those that say something new."""
     unchanged: int = 0
     """Answers that stand already, word by word."""
@@ -33,10 +33,10 @@ class Checked:
     """Reviewers whom the audit did not know."""
 
 
-class Inspection:
+class AnswerChecker:
     """Checks the answers of one file against a run's sample."""
 
-    def __init__(self, store: AuditStore, cases: Cases, path: Path, reviewer: str | None) -> None:
+    def __init__(self, store: AuditStore, cases: CaseReader, path: Path, reviewer: str | None) -> None:
         """`reviewer` is whose the answers are: those that name nobody are theirs, and those of others are wrong."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
         self._known = set(store.reviewers())
@@ -46,16 +46,16 @@ class Inspection:
         self.strangers: set[str] = set()
         """Reviewers of the file whom the audit does not know."""
         self._queues: dict[str, set[str]] = {}
-        self._current: dict[str, dict[str, Recorded]] = {}
+        self._current: dict[str, dict[str, RecordedVerdict]] = {}
         self._spoken: dict[str, set[tuple[str, str, str]]] = {}
         self._seen: dict[tuple[str, str], str] = {}
 
-    def of(self, answers: Iterable[Incoming]) -> Checked:
+    def check(self, answers: Iterable[IncomingAnswer]) -> CheckedAnswers:
         """Check all answers."""
-        checked, at = Checked(), now()
+        checked, at = CheckedAnswers(), now()
         for answer in answers:
             try:
-                said = self._checked(answer, at)
+                said = self._check_answer(answer, at)
             except BadInput as error:
                 checked.problems.append(str(error))
                 continue
@@ -69,14 +69,14 @@ class Inspection:
         checked.strangers = sorted(self.strangers)
         return checked
 
-    def _checked(self, answer: Incoming, at: str) -> Recorded | None:
+    def _check_answer(self, answer: IncomingAnswer, at: str) -> RecordedVerdict | None:
         """The verdict of an answer; None where it has none. Raises BadInput, naming the place."""
         if answer.problem:
             raise self._wrong(answer, "", answer.problem)
-        step = self._step(answer)
+        step = self._find_step(answer)
         if answer.verdict is None or answer.verdict == "":
             return None
-        reviewer = self._name(answer)
+        reviewer = self._reviewer_of(answer)
         try:
             verdict = audit_verdict(str(answer.verdict).strip().lower(), field="")
         except BadInput as error:
@@ -85,13 +85,13 @@ class Inspection:
             raise self._wrong(answer, "notes", "not text")
         self._check_prefix(answer, step)
         self._check_place(answer, step, reviewer, verdict)
-        said = Recorded(
-            step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix_digest), at, SOURCE
+        said = RecordedVerdict(
+            step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix_digest), at, IMPORT_SOURCE
         )
         self._check_news(answer, said)
         return said
 
-    def _step(self, answer: Incoming) -> AuditStep:
+    def _find_step(self, answer: IncomingAnswer) -> AuditStep:
         if not isinstance(answer.id, str) or not answer.id:
             raise self._wrong(answer, "id", "must be the id of a sampled step")
         try:
@@ -99,7 +99,7 @@ class Inspection:
         except BadInput:
             raise self._wrong(answer, "id", f"{answer.id[:200]!r} is not in the sample") from None
 
-    def _name(self, answer: Incoming) -> str:
+    def _reviewer_of(self, answer: IncomingAnswer) -> str:
         by = self._people.get(answer.account, answer.account)
         name = answer.reviewer or by or self._reviewer
         if not name:
@@ -121,14 +121,14 @@ class Inspection:
             self.strangers.add(clean)
         return clean
 
-    def _check_prefix(self, answer: Incoming, step: AuditStep) -> None:
-        prefix_digest = self._cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+    def _check_prefix(self, answer: IncomingAnswer, step: AuditStep) -> None:
+        prefix_digest = self._cases.read_prefix_digest(step.benchmark, step.instance_id, step.step_index)
         if answer.prefix_digest != prefix_digest:
             given = f"{str(answer.prefix_digest)[:12]!r}" if answer.prefix_digest else "none"
             problem = f"a stale prefix: the file's digest is {given}, the step's begins with {prefix_digest[:12]!r}"
             raise self._wrong(answer, "prefix", problem)
 
-    def _check_place(self, answer: Incoming, step: AuditStep, reviewer: str, verdict: AuditVerdict) -> None:
+    def _check_place(self, answer: IncomingAnswer, step: AuditStep, reviewer: str, verdict: AuditVerdict) -> None:
         if reviewer not in self._queues:
             self._queues[reviewer] = {item.step.id for item in self._store.queue(reviewer)}
             self._current[reviewer] = self._store.current(reviewer)
@@ -144,31 +144,31 @@ class Inspection:
             # Several answers of one item share its place: each further one is a duplicate of the first.
             self._seen[reviewer, step.id] = f"{_place(answer)}, answered"
 
-    def _check_news(self, answer: Incoming, said: Recorded) -> None:
+    def _check_news(self, answer: IncomingAnswer, said: RecordedVerdict) -> None:
         """An answer that its reviewer has given before and changed since, is most likely what an older export put into
         the file: taking it would put it before the newer one."""
-        if not self._stands(said) and (said.step, said.verdict.value, said.notes) in self._spoken[said.reviewer]:
+        if not self._stands(said) and (said.step_id, said.verdict.value, said.notes) in self._spoken[said.reviewer]:
             problem = (
-                f"{said.reviewer!r} said this of {said.step!r} before and has said otherwise since: leave `verdict` "
+                f"{said.reviewer!r} said this of {said.step_id!r} before and has said otherwise since: leave `verdict` "
                 "empty, or say it again on the page, or with other notes"
             )
             raise self._wrong(answer, "verdict", problem)
 
-    def _stands(self, said: Recorded) -> bool:
-        stands = self._current[said.reviewer].get(said.step)
+    def _stands(self, said: RecordedVerdict) -> bool:
+        stands = self._current[said.reviewer].get(said.step_id)
         return stands is not None and (stands.verdict, stands.notes) == (said.verdict, said.notes)
 
-    def _wrong(self, answer: Incoming, name: str, problem: str) -> BadInput:
+    def _wrong(self, answer: IncomingAnswer, name: str, problem: str) -> BadInput:
         place = "" if answer.line is not None else f"item {answer.item}"
         return BadInput(": ".join(filter(None, (place, name, problem))), file=self._path, line=answer.line)
 
 
-def _place(answer: Incoming) -> str:
+def _place(answer: IncomingAnswer) -> str:
     return f"line {answer.line}" if answer.line is not None else f"item {answer.item}"
 
 
-def checked(
-    store: AuditStore, cases: Cases, path: Path, answers: Iterator[Incoming], reviewer: str | None = None
-) -> Checked:
+def check_answers(
+    store: AuditStore, cases: CaseReader, path: Path, answers: Iterator[IncomingAnswer], reviewer: str | None = None
+) -> CheckedAnswers:
     """The answers of a file, checked against a run's sample. Raises BadInput where the file cannot be read."""
-    return Inspection(store, cases, path, reviewer).of(answers)
+    return AnswerChecker(store, cases, path, reviewer).check(answers)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stepdown.audit.exchange.records import (
-    Format,
-    Incoming,
-    Outgoing,
-    file_text,
-    json_value,
-    lower_text,
-    plain,
+    ExchangeFormat,
+    IncomingAnswer,
+    OutgoingStep,
+    lower_answers_text,
+    message_text,
+    parsed_json,
     question,
+    read_file_text,
     tool_list,
 )
 from stepdown.audit.verdicts import AuditVerdict
@@ -37,11 +37,11 @@ CONFIG = f"""<View>
 """
 
 
-def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
-    return write_array(map(_task, steps), out)
+def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
+    return write_json_array(map(_task, steps), out)
 
 
-def write_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
+def write_json_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
     """A JSON array, an item a line, one in memory at a time; how many were written."""
     count = 0
     for item in items:
@@ -51,7 +51,7 @@ def write_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
     return count
 
 
-def _task(step: Outgoing) -> dict[str, Any]:
+def _task(step: OutgoingStep) -> dict[str, Any]:
     case = step.case
     task: dict[str, Any] = {
         "data": {
@@ -62,10 +62,10 @@ def _task(step: Outgoing) -> dict[str, Any]:
             "target_tier": case.tier,
             "below": case.below or "",
             "step": f"{case.step_index} of {case.total_steps}",
-            "messages": [{"role": message["role"], "text": plain(message)} for message in case.messages],
+            "messages": [{"role": message["role"], "text": message_text(message)} for message in case.messages],
             "tools": tool_list(case) or "none",
-            "response": plain(case.response),
-            "lower": lower_text(case.lower) or "nothing was tried one tier lower",
+            "response": message_text(case.response),
+            "lower": lower_answers_text(case.lower) or "nothing was tried one tier lower",
         }
     }
     if step.verdict is not None:
@@ -80,22 +80,22 @@ def _result(control: str, kind: str, value: dict[str, list[str]]) -> dict[str, A
     return {"id": control, "from_name": control, "to_name": "prefix", "type": kind, "value": value}
 
 
-def _read(path: Path) -> Iterator[Incoming]:
+def _read(path: Path) -> Iterator[IncomingAnswer]:
     """Answers out of an export in Label Studio's own JSON: an item for every annotation that was not cancelled."""
-    for number, task in enumerate(read_array(path), 1):
+    for number, task in enumerate(read_json_array(path), 1):
         data = task.get("data") if isinstance(task, dict) else None
         annotations = task.get("annotations", []) if isinstance(task, dict) else None
         if not isinstance(data, dict) or not isinstance(annotations, list):
-            yield Incoming(None, number, problem="no task with `data` and `annotations`")
+            yield IncomingAnswer(None, number, problem="no task with `data` and `annotations`")
             continue
         kept = [one for one in annotations if not (isinstance(one, dict) and one.get("was_cancelled"))]
         for annotation in kept:
             try:
-                verdict, notes = _found(annotation)
+                verdict, notes = _verdict_and_notes(annotation)
             except (KeyError, TypeError, AttributeError, IndexError):
-                yield Incoming(None, number, problem="an annotation is not as Label Studio writes one")
+                yield IncomingAnswer(None, number, problem="an annotation is not as Label Studio writes one")
             else:
-                yield Incoming(
+                yield IncomingAnswer(
                     None,
                     number,
                     data.get("id"),
@@ -103,14 +103,14 @@ def _read(path: Path) -> Iterator[Incoming]:
                     data.get("reviewer"),
                     verdict,
                     notes,
-                    account=_who(annotation),
+                    account=_annotator(annotation),
                 )
 
 
-def read_array(path: Path) -> list[Any]:
+def read_json_array(path: Path) -> list[Any]:
     """The items of a file that is one JSON array. Raises BadInput."""
     try:
-        items = json_value(file_text(path))
+        items = parsed_json(read_file_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path) from None
     if not isinstance(items, list):
@@ -118,7 +118,7 @@ def read_array(path: Path) -> list[Any]:
     return items
 
 
-def _who(annotation: Mapping[str, Any]) -> str:
+def _annotator(annotation: Mapping[str, Any]) -> str:
     """Who made an annotation, where the tool says so."""
     by = annotation.get("completed_by")
     if isinstance(by, dict):
@@ -126,7 +126,7 @@ def _who(annotation: Mapping[str, Any]) -> str:
     return "" if by is None else str(by)
 
 
-def _found(annotation: Mapping[str, Any]) -> tuple[Any, str]:
+def _verdict_and_notes(annotation: Mapping[str, Any]) -> tuple[Any, str]:
     verdict: Any = None
     notes: list[str] = []
     for result in annotation["result"]:
@@ -138,4 +138,4 @@ def _found(annotation: Mapping[str, Any]) -> tuple[Any, str]:
     return verdict, "\n".join(notes)
 
 
-FORMAT = Format(_write, _read, {".config.xml": CONFIG})
+FORMAT = ExchangeFormat(_write, _read, {".config.xml": CONFIG})

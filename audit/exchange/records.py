@@ -18,7 +18,7 @@ from stepdown.builder.records import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingStep:
     """A step for a reviewer, with what the reviewer has said of it already."""
 
     case: ReviewCase
@@ -29,7 +29,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingAnswer:
     """A reviewer's answer as a file has it: nothing of it is checked."""
 
     line: int | None
@@ -49,12 +49,12 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExchangeFormat:
     """A way to write steps into one text file and to read answers out of it."""
 
-    write: Callable[[Iterable[Outgoing], TextIO], int]
+    write: Callable[[Iterable[OutgoingStep], TextIO], int]
     """How many were written; one step is in memory at a time."""
-    read: Callable[[Path], Iterator[Incoming]]
+    read: Callable[[Path], Iterator[IncomingAnswer]]
     """Raises BadInput where the file is not of the format at all."""
     beside: Mapping[str, str]
     """Further files by the ending of their name, that the tool needs."""
@@ -73,16 +73,16 @@ def account_id(reviewer: str) -> str:
     return str(uuid.uuid5(_PEOPLE, reviewer))
 
 
-def file_text(path: Path) -> str:
+def read_file_text(path: Path) -> str:
     """The file's text; the mark that some programs put before it is no part of it. Raises BadInput."""
     return read_text(path).removeprefix("\ufeff")
 
 
-def json_value(text: str) -> Any:
+def parsed_json(text: str) -> Any:
     """The value that a JSON text holds. Raises ValueError, also where a key is given twice: one of the two would be
     passed over; and RecursionError.
 
-    >>> json_value('{"verdict": "tight"}')
+    >>> parsed_json('{"verdict": "tight"}')
     {'verdict': 'tight'}
     """
     return json.loads(text, object_pairs_hook=_distinct)
@@ -96,10 +96,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def plain(message: Message) -> str:
+def message_text(message: Message) -> str:
     """A message as text: its content, then its tool calls.
 
-    >>> plain({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]})
+    >>> message_text({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]})
     'so\\nf({})'
     """
     content = message.get("content") or ""
@@ -112,7 +112,7 @@ def plain(message: Message) -> str:
 
 def transcript(case: ReviewCase) -> str:
     """The prefix as text, a block a message."""
-    return "\n\n".join(f"[{message['role']}]\n{plain(message)}" for message in case.messages)
+    return "\n\n".join(f"[{message['role']}]\n{message_text(message)}" for message in case.messages)
 
 
 def tool_list(case: ReviewCase) -> str:
@@ -120,11 +120,11 @@ def tool_list(case: ReviewCase) -> str:
     return "\n".join(json.dumps(tool, ensure_ascii=False) for tool in case.tools)
 
 
-def lower_text(answers: Iterable[LowerAnswer]) -> str:
+def lower_answers_text(answers: Iterable[LowerAnswer]) -> str:
     """What one tier lower answered and why it did not count, as text."""
     blocks = []
     for answer in answers:
-        said = plain(answer.response) if answer.response else "(no answer)"
+        said = message_text(answer.response) if answer.response else "(no answer)"
         because = f": {answer.reason}" if answer.reason else ""
         blocks.append(f"[candidate {answer.number}: {answer.verdict.value}{because}]\n{said}")
     return "\n\n".join(blocks)

@@ -12,13 +12,13 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from stepdown.audit.cases import Cases
+from stepdown.audit.cases import CaseReader
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict
 from stepdown.audit.web.blocks import Region, blocks
-from stepdown.audit.web.outline import TextView, outline, parts
-from stepdown.audit.web.pieces import pieces, searched
-from stepdown.audit.web.session import RequestRefused, ReviewSession, Submission, known
+from stepdown.audit.web.outline import TextView, outline, text_windows
+from stepdown.audit.web.session import RequestRefused, ReviewSession, Submission, verdict_stamp
+from stepdown.audit.web.styled import search_pattern, styled
 from stepdown.audit.web.windows import portion_end
 from stepdown.builder.errors import StepdownError
 
@@ -39,7 +39,7 @@ _Known = Annotated[str, Form(alias="known", max_length=1000)]
 _Notes = Annotated[str, Form(max_length=2 * LONGEST_NOTES)]
 
 
-def review_app(store: AuditStore, cases: Cases) -> FastAPI:
+def review_app(store: AuditStore, cases: CaseReader) -> FastAPI:
     """The app; every request carries the `access` of its reviewer in its scope."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
@@ -54,7 +54,7 @@ def review_app(store: AuditStore, cases: Cases) -> FastAPI:
 class _SharedState:
     """What all requests share."""
 
-    def __init__(self, store: AuditStore, cases: Cases) -> None:
+    def __init__(self, store: AuditStore, cases: CaseReader) -> None:
         self.store, self.cases = store, cases
         self.writing = threading.Lock()
         """Held from looking at what stands until the change of it is on disk."""
@@ -70,7 +70,7 @@ class _SharedState:
             "progress": self.store.progress(session.reviewer),
             "verdicts": VERDICTS,
             "latest": latest,
-            "latest_known": known(latest),
+            "latest_known": verdict_stamp(latest),
             "longest_notes": LONGEST_NOTES,
             "longest_search": LONGEST_SEARCH,
         }
@@ -96,7 +96,7 @@ def _add_pages(app: FastAPI, shared: _SharedState) -> None:
     def step(request: Request, step: _Step, q: _Search = "", saved: _Saved = "") -> Response:
         session = shared.session(request)
         case, place, said = session.case(step), session.places[step], session.said.get(step)
-        pattern = searched(q.strip())
+        pattern = search_pattern(q.strip())
         return shared.page(
             "step.html",
             session,
@@ -108,7 +108,7 @@ def _add_pages(app: FastAPI, shared: _SharedState) -> None:
             before=session.neighbour(place, -1),
             after=session.neighbour(place, 1),
             said=said,
-            known=known(said),
+            known=verdict_stamp(said),
             guess=session.guess(step),
             former=[old for old in shared.store.former(step) if old.reviewer == session.reviewer],
             saved=session.saved(saved),
@@ -126,9 +126,9 @@ def _add_pages(app: FastAPI, shared: _SharedState) -> None:
 
 def _add_texts(app: FastAPI, shared: _SharedState) -> None:
     @lru_cache(maxsize=4)
-    def numbered(choice: AuditStep, number: int) -> tuple[TextView, list[Region]]:
+    def numbered(sampled: AuditStep, number: int) -> tuple[TextView, list[Region]]:
         """A text of a step, kept while it is fetched in portions. Raises IndexError where there is none."""
-        case = shared.cases.of(choice.benchmark, choice.instance_id, choice.step_index)
+        case = shared.cases.read(sampled.benchmark, sampled.instance_id, sampled.step_index)
         text = outline(case).texts[max(number, 0)]
         return text, text.regions()
 
@@ -137,13 +137,13 @@ def _add_texts(app: FastAPI, shared: _SharedState) -> None:
         """A portion of a long text, as a page of its own or as JSON for the page that has it."""
         session, query = shared.session(request), q.strip()
         try:
-            whole, found = numbered(session.choice(step), number)
+            whole, found = numbered(session.sampled_step(step), number)
         except IndexError:
             raise RequestRefused("There is no such text.", session.page(step)) from None
         if not 0 <= start < end <= len(whole.text):
             raise RequestRefused("There is no such part of the text.", session.page(step))
         last = portion_end(whole.text, start, end)
-        portion = blocks(whole.text, found, start, last, searched(query))
+        portion = blocks(whole.text, found, start, last, search_pattern(query))
         if _wants_json(request):
             return JSONResponse({"end": last, "blocks": [[block.mono, block.runs] for block in portion]})
         return shared.page(
@@ -164,7 +164,7 @@ def _add_forms(app: FastAPI, shared: _SharedState) -> None:
         """Keep a verdict, then name the next step."""
         with shared.writing:
             shared.session(request).answer(Submission(step, prefix, known_verdict, verdict, notes))
-        return _on(request, shared.session(request).page_after(step))
+        return _go_on(request, shared.session(request).page_after(step))
 
     @app.post("/review/{reviewer}/undo")
     def undo(request: Request, step: _Sent, known_verdict: _Known = "") -> Response:
@@ -172,14 +172,14 @@ def _add_forms(app: FastAPI, shared: _SharedState) -> None:
         with shared.writing:
             session = shared.session(request)
             session.take_back(step, known_verdict)
-        return _on(request, session.page(step))
+        return _go_on(request, session.page(step))
 
 
 def _wants_json(request: Request) -> bool:
     return request.headers.get("accept") == "application/json"
 
 
-def _on(request: Request, address: str) -> Response:
+def _go_on(request: Request, address: str) -> Response:
     return JSONResponse({"at": address}) if _wants_json(request) else RedirectResponse(address, 303)
 
 
@@ -191,5 +191,5 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"pieces": pieces, "parts": parts, "thousands": "{:,}".format}
+    templates.filters |= {"styled": styled, "windows": text_windows, "thousands": "{:,}".format}
     return templates

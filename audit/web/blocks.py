@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from stepdown.audit.web.pieces import StyledText, pieces
+from stepdown.audit.web.styled import StyledText, styled
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*$", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
@@ -119,7 +119,7 @@ def blocks(text: str, found: list[Region], start: int, end: int, pattern: re.Pat
     last = bisect_left(found, end, key=lambda region: region.start)
     within = (Region(max(r.start, start), min(r.end, end), r.mono, r.kind) for r in found[first:last])
     return [
-        Block(mono, tuple((r.kind, tuple(pieces(text[r.start : r.end], pattern))) for r in group))
+        Block(mono, tuple((r.kind, tuple(styled(text[r.start : r.end], pattern))) for r in group))
         for mono, group in groupby(within, key=lambda region: region.mono)
     ]
 

@@ -114,11 +114,11 @@ class Gate:
                 own = ", ".join(f'<a href="{access.path}">{escape(access.reviewer)}</a>' for access in known)
                 await answer.page(200, "Your queues", f"This browser reviews as {own}.")
             else:
-                await answer.page(401, "No token", _HOW)
+                await answer.page(401, "No token", _HOW_TO_ENTER)
             return
         access = next((access for access in self._accesses if _same(access.token, token)), None)
         if access is None or name not in {"", access.reviewer}:
-            await answer.page(403, "Wrong token", _HOW)
+            await answer.page(403, "Wrong token", _HOW_TO_ENTER)
             return
         cookie = f"{access.cookie}={access.token}; Path=/; HttpOnly; SameSite=Strict"
         await answer.moved(access.path, {"set-cookie": cookie})
@@ -126,7 +126,7 @@ class Gate:
     async def _pass(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
         held = [access for access in self._accesses if self._holds(access, headers)]
         if not held:
-            await answer.page(401, "No token", _HOW)
+            await answer.page(401, "No token", _HOW_TO_ENTER)
             return
         if not scope["path"].startswith("/static/"):
             name = scope["path"].removeprefix("/review/").partition("/")[0]
@@ -134,7 +134,7 @@ class Gate:
             if not held:
                 await answer.page(403, "Not yours", "Every reviewer has a link of their own.")
                 return
-        body = await _whole(headers, receive)
+        body = await _read_body(headers, receive)
         if body is None:
             await answer.page(413, "Too long", "Nothing was saved: the notes are too long.")
             return
@@ -146,7 +146,7 @@ class Gate:
 
 
 # A browser that comes from another site (a terminal in a page) keeps the new cookie to itself until the next click.
-_HOW = (
+_HOW_TO_ENTER = (
     "Open the link that <code>stepdown audit serve</code> printed; a server that was started anew printed a new one. "
     'If you have just opened it, <a href="/">go on</a>.'
 )
@@ -172,7 +172,7 @@ class _Headers:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-async def _whole(headers: _Headers, receive: Receive) -> bytes | None:
+async def _read_body(headers: _Headers, receive: Receive) -> bytes | None:
     """The request's body; None where it is larger than it may be."""
     if (declared := headers.one("content-length")) and declared.isdigit() and int(declared[:12]) > LARGEST_BODY:
         return None

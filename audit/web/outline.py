@@ -106,7 +106,7 @@ class Outline:
 
 
 @dataclass(slots=True)
-class _Texts:
+class _NumberedTexts:
     """Numbers texts in the order in which they are met."""
 
     made: list[TextView] = field(default_factory=list)
@@ -120,7 +120,7 @@ class _Texts:
 
 def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline:
     """The case's page, with the turns open that hold what is searched for. Texts are numbered alike for any search."""
-    texts = _Texts()
+    texts = _NumberedTexts()
     names: dict[str, str] = {}
     turns = [_turn(number, message, texts, names) for number, message in enumerate(case.messages, 1)]
     turns = _folded(_within_budget(turns), pattern)
@@ -138,7 +138,7 @@ def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline
     return Outline(tuple(turns), tools, locked, lower, tuple(texts.made))
 
 
-def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -> MessageView:
+def _turn(number: int, message: Message, texts: _NumberedTexts, names: dict[str, str]) -> MessageView:
     """A message as a turn; `names` are the calls so far, by id."""
     role = str(message.get("role", ""))
     said = tuple(texts.add(text, role == "tool") for text in _contents(message.get("content")))
@@ -148,8 +148,8 @@ def _turn(number: int, message: Message, texts: _Texts, names: dict[str, str]) -
     answers = " ".join(filter(None, [answered, str(message.get("name") or names.get(answered, ""))]))[:PREVIEW]
     words = [text.text[: 4 * PREVIEW] for text in said] + [f"{call.name}()" for call in calls]
     preview = " ".join(" ".join(words).split())[:PREVIEW]
-    parts = [*said, *_texts_of(calls)]
-    return MessageView(number, role, answers, preview, sum(len(text.text) for text in parts), said, calls)
+    every = [*said, *_texts_of(calls)]
+    return MessageView(number, role, answers, preview, sum(len(text.text) for text in every), said, calls)
 
 
 def _contents(content: object) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _listed(value: object) -> Sequence[object]:
     return value if isinstance(value, (list, tuple)) else [] if value is None else [value]
 
 
-def _call(call: object, texts: _Texts) -> CallView:
+def _call(call: object, texts: _NumberedTexts) -> CallView:
     """A tool call; what has not the form of one is shown whole, without a name."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
@@ -222,7 +222,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _tool(tool: Mapping[str, Any], texts: _Texts) -> ToolView:
+def _tool(tool: Mapping[str, Any], texts: _NumberedTexts) -> ToolView:
     function = tool.get("function") or {}
     description = texts.add(str(function.get("description", "")), mono=False)
     return ToolView(
@@ -288,7 +288,7 @@ class TextWindow:
     blocks: tuple[Block, ...]
 
 
-def parts(text: TextView, pattern: re.Pattern[str] | None = None) -> list[TextWindow]:
+def text_windows(text: TextView, pattern: re.Pattern[str] | None = None) -> list[TextWindow]:
     """A text's windows, in order."""
     found = text.regions()
     return [

@@ -12,18 +12,18 @@ from types import FrameType
 
 import uvicorn
 
-from stepdown.audit.cases import Cases
+from stepdown.audit.cases import CaseReader
 from stepdown.audit.store import AuditStore
 from stepdown.audit.web.app import review_app
 from stepdown.audit.web.gate import Gate, ReviewerAccess
 from stepdown.builder.errors import BadInput
 
 HOST = "127.0.0.1"
-PATIENCE = 5
+GRACE_SECONDS = 5
 """Seconds that answers in hand have when the server ends."""
 
 
-class Running:
+class RunningServer:
     """A server at work in a thread of its own. Made by `running`."""
 
     def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
@@ -50,15 +50,15 @@ class Running:
 
 
 @contextmanager
-def running(
+def serve(
     store: AuditStore,
-    cases: Cases,
+    cases: CaseReader,
     accesses: Sequence[ReviewerAccess],
     failed: Callable[[Exception], None],
     port: int = 0,
-) -> Iterator[Running]:
+) -> Iterator[RunningServer]:
     """Serve the reviewers' pages meanwhile. `failed` is told of errors. Raises BadInput where the port is taken."""
-    with _bound(port) as bound:
+    with _bind(port) as bound:
         gate = Gate(review_app(store, cases), accesses, bound.getsockname()[1], failed)
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         settings = uvicorn.Config(
@@ -69,9 +69,9 @@ def running(
             log_level="critical",
             access_log=False,  # an address may hold a token
             server_header=False,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=GRACE_SECONDS,
         )
-        server = Running(uvicorn.Server(settings), bound)
+        server = RunningServer(uvicorn.Server(settings), bound)
         try:
             yield server
         finally:
@@ -80,7 +80,7 @@ def running(
 
 
 @contextmanager
-def ended_by_signals(server: Running) -> Iterator[None]:
+def end_on_signals(server: RunningServer) -> Iterator[None]:
     """Meanwhile SIGINT and SIGTERM end the server; a second one waits for no answer in hand."""
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -94,7 +94,7 @@ def ended_by_signals(server: Running) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _bound(port: int) -> socket.socket:
+def _bind(port: int) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

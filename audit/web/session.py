@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from stepdown.audit.cases import Cases, ReviewCase
+from stepdown.audit.cases import CaseReader, ReviewCase
 from stepdown.audit.store import AuditStore, plain_notes
-from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict, PreLabel, Recorded
+from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict, PreLabel, RecordedVerdict
 from stepdown.audit.web.gate import ReviewerAccess
 from stepdown.builder.errors import StepdownError
 
@@ -38,12 +38,12 @@ class Submission:
 class SavedAnswer:
     """What was answered just before, the page of its step, and a model's guess at it."""
 
-    said: Recorded
+    said: RecordedVerdict
     at: str
     guess: PreLabel | None
 
 
-def known(said: Recorded | None) -> str:
+def verdict_stamp(said: RecordedVerdict | None) -> str:
     """What a page knows of a step's verdict when it is made: another page may change it afterwards."""
     return f"{said.verdict.value}@{said.at}" if said else ""
 
@@ -51,23 +51,23 @@ def known(said: Recorded | None) -> str:
 class ReviewSession:
     """A reviewer's queue and verdicts, read anew for every request."""
 
-    def __init__(self, store: AuditStore, cases: Cases, access: ReviewerAccess) -> None:
+    def __init__(self, store: AuditStore, cases: CaseReader, access: ReviewerAccess) -> None:
         self.reviewer, self.path = access.reviewer, access.path
         self._store, self._cases = store, cases
         self.queue = store.queue(access.reviewer)
         self.said = store.current(access.reviewer)
         self.places = {item.step.id: place for place, item in enumerate(self.queue)}
 
-    def choice(self, step: str) -> AuditStep:
+    def sampled_step(self, step_id: str) -> AuditStep:
         """A step of this queue."""
-        place = self.places.get(step)
+        place = self.places.get(step_id)
         if place is None:
             raise RequestRefused("That step is not in your queue.", self.path)
         return self.queue[place].step
 
     def case(self, step: str) -> ReviewCase:
-        choice = self.choice(step)
-        return self._cases.of(choice.benchmark, choice.instance_id, choice.step_index)
+        sampled = self.sampled_step(step)
+        return self._cases.read(sampled.benchmark, sampled.instance_id, sampled.step_index)
 
     def page(self, step: str, **more: str) -> str:
         """The address of a step's page."""
@@ -104,7 +104,7 @@ class ReviewSession:
     def answer(self, given: Submission) -> None:
         """Keep a verdict; it is on disk when this returns. The same one sent again changes nothing.
 
-        Raises Refused where it does not fit the step as it is now, or another page has answered meanwhile.
+        Raises RequestRefused where it does not fit the step as it is now, or another page has answered meanwhile.
         """
         said, here = self.said.get(given.step), self.page(given.step)
         verdict = given.verdict or (said.verdict.value if said else "")
@@ -112,14 +112,14 @@ class ReviewSession:
         notes = plain_notes(given.notes).strip()
         if said is not None and (said.verdict.value, said.notes) == (verdict, notes):
             return
-        if given.known != known(said):
+        if given.known != verdict_stamp(said):
             raise RequestRefused("This step was answered meanwhile, in another window. Nothing was changed.", here)
         self._store.record(self.reviewer, given.step, verdict, notes, prefix_digest=given.prefix_digest)
 
     def take_back(self, step: str, known_verdict: str) -> None:
-        """Take back the latest verdict, if it is the one that the page knew. Raises Refused."""
+        """Take back the latest verdict, if it is the one that the page knew. Raises RequestRefused."""
         latest = self._store.latest(self.reviewer)
-        if latest is None or (latest.step, known(latest)) != (step, known_verdict):
+        if latest is None or (latest.step_id, verdict_stamp(latest)) != (step, known_verdict):
             at = self.page(step) if step in self.places else self.path
             raise RequestRefused("That verdict is not the latest one any more. Nothing was taken back.", at)
         self._store.undo(self.reviewer, step)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stepdown.audit.carry import Audited, carries_over, models_below
+from stepdown.audit.verdict_basis import VerdictBasis, carries_over, models_below
 from stepdown.builder.config.pool import Tier
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.records import Lock, Trajectory
@@ -181,12 +181,12 @@ class _Labelled:
         trials = tuple(trial for trial in self._trials.get(index, ()) if _decides(trial, lock))
         return StepLabel(tier.name, tier.id, lock.model, trials, tuple(tier.name for tier in self._tiers))
 
-    def audited(self, index: int) -> Audited:
+    def audited(self, index: int) -> VerdictBasis:
         """What a reviewer of the step is asked about."""
         lock = self._locks[index - 1]
         tier = self._tiers[lock.tier]
         below = models_below(self._tiers, lock.tier)
-        return Audited(self._trajectory[index - 1].prefix.exact, tier.name, tier.id, below)
+        return VerdictBasis(self._trajectory[index - 1].prefix.exact, tier.name, tier.id, below)
 
 
 def _decides(trial: TrialRecord, lock: Lock) -> bool:

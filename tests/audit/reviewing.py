@@ -19,7 +19,7 @@ def review(run: Path, reviewer: str, verdict: Callable[[AuditStep], str | None],
             step = item.step
             said = verdict(step)
             if said is not None:
-                prefix = cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+                prefix = cases.read_prefix_digest(step.benchmark, step.instance_id, step.step_index)
                 store.record(reviewer, step.id, said, notes, prefix_digest=prefix)
 
 
@@ -33,7 +33,7 @@ def only(verdict: str, *steps: AuditStep | str) -> Callable[[AuditStep], str]:
     return lambda step: verdict if step.id in ids else "tight"
 
 
-def choices(run: Path) -> list[AuditStep]:
+def read_steps(run: Path) -> list[AuditStep]:
     with AuditStore(run) as store:
         return list(store.steps())
 
@@ -41,7 +41,7 @@ def choices(run: Path) -> list[AuditStep]:
 def said(run: Path) -> dict[tuple[str, str], tuple[str, str]]:
     """All that stands: verdict and notes by reviewer and step."""
     with AuditStore(run) as store:
-        return {(one.reviewer, one.step): (one.verdict.value, one.notes) for one in store.standing()}
+        return {(one.reviewer, one.step_id): (one.verdict.value, one.notes) for one in store.standing()}
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepdown.audit.revisions import current_files
-from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.settling import ReviewOutcome, review_outcome
 from stepdown.audit.store import AuditStore
-from stepdown.audit.verdicts import AuditStep, AuditVerdict, Recorded, Reviewed
+from stepdown.audit.verdicts import AuditStep, AuditVerdict, RecordedVerdict, ReviewedStep
 from stepdown.builder.errors import BadInput
 from tests import workshop
-from tests.audit.reviewing import by_id, choices, only, review, rows, tight
+from tests.audit.reviewing import by_id, only, read_steps, review, rows, tight
 from tests.conftest import Shop, started, stepdown
 from tests.provider import Provider
 
@@ -35,7 +35,7 @@ def base_bytes(run: Path) -> dict[str, bytes]:
 
 
 def above_lowest(run: Path) -> list[AuditStep]:
-    return [step for step in choices(run) if not step.lowest]
+    return [step for step in read_steps(run) if not step.lowest]
 
 
 def applied(run: Path) -> tuple[Path, dict[str, Any]]:
@@ -74,9 +74,9 @@ def test_a_label_is_lowered_by_exactly_one_tier_and_says_who_when_and_why(sample
     )
     assert verdict["at"].startswith("20")
     assert proof[target.id]["trials"] == executed[target.id]["trials"]
-    assert {key for key, one in proof.items() if "audit" in one} == {step.id for step in choices(sampled)}
+    assert {key for key, one in proof.items() if "audit" in one} == {step.id for step in read_steps(sampled)}
     audit = manifest["audit"]
-    count = len(choices(sampled))
+    count = len(read_steps(sampled))
     assert (audit["revision"], audit["sampled"], audit["settled"], audit["unsettled"]) == (1, count, count, 0)
     assert (audit["tight"], audit["lowered"], audit["reviewers"], audit["held_back"]) == (count - 1, 1, 1, {})
     assert audit["workloads"] == [
@@ -116,7 +116,7 @@ def test_the_manifest_counts_the_rows_that_are_there(sampled: Path) -> None:
 
 
 def test_steps_nobody_reviewed_hold_their_instances_back(sampled: Path) -> None:
-    steps = choices(sampled)
+    steps = read_steps(sampled)
     review(sampled, "ann", lambda step: None if step.instance_id == steps[0].instance_id else "tight")
     folder, manifest = applied(sampled)
     assert manifest["audit"]["held_back"] == {"not reviewed": 1}
@@ -130,7 +130,7 @@ def test_a_third_reviewer_settles_a_disagreement(sampled: Path) -> None:
     review(sampled, "bob", tight)
     _, manifest = applied(sampled)
     assert manifest["audit"]["held_back"] == {"reviewers disagree": 1}
-    assert (manifest["audit"]["settled"], manifest["audit"]["unsettled"]) == (len(choices(sampled)), 0)
+    assert (manifest["audit"]["settled"], manifest["audit"]["unsettled"]) == (len(read_steps(sampled)), 0)
     settle = ("audit", "sample", str(sampled), "--settle")
     already = stepdown(*settle, "ann")
     assert (already.code, "'ann' reviews every step already" in already.err) == (2, True)
@@ -288,8 +288,8 @@ def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
     given_verdicts: list[AuditVerdict], awaited: int, lowest: bool
 ) -> None:
     step = AuditStep("made/job/1", "made", "job", 1, "mid", 1, lowest, "")
-    said = tuple(Recorded(step.id, f"r{n}", verdict, "", "", "", "") for n, verdict in enumerate(given_verdicts))
-    found = settled(Reviewed(step, said, awaited))
+    said = tuple(RecordedVerdict(step.id, f"r{n}", verdict, "", "", "", "") for n, verdict in enumerate(given_verdicts))
+    found = review_outcome(ReviewedStep(step, said, awaited))
     counts = Counter(given_verdicts)
     if lowest:
         del counts[AuditVerdict.LOWER]
@@ -306,7 +306,7 @@ def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
 def test_a_release_waits_for_what_was_said_after_the_revision(sampled: Path, tmp_path: Path) -> None:
     review(sampled, "ann", tight)
     applied(sampled)
-    step = next(one for one in choices(sampled) if not one.lowest)
+    step = next(one for one in read_steps(sampled) if not one.lowest)
     review(sampled, "ann", only("further-downgradeable", step))
     refused = stepdown("publish", str(sampled), "--out", str(tmp_path / "release"))
     assert (refused.code, "since the latest revision: stepdown audit apply" in refused.out) == (2, True), refused.out

@@ -20,7 +20,7 @@ def test_a_case_shows_the_row_and_what_one_tier_lower_answered(shop: Shop, provi
     assert shop.build(workshop.config(provider().url, [[0, 1, 5]])).code == 0
     rows = shop.read("question_bank.jsonl")
     with open_cases(shop.run) as cases:
-        low, mid, high = (cases.of("workshop", "job-0", step) for step in (1, 2, 3))
+        low, mid, high = (cases.read("workshop", "job-0", step) for step in (1, 2, 3))
     assert [list(case.messages) for case in (low, mid, high)] == [row["messages"] for row in rows]
     assert [(case.tier, case.below) for case in (low, mid, high)] == [("low", None), ("mid", "low"), ("high", "mid")]
     assert low.lower == ()
@@ -36,7 +36,7 @@ def test_a_row_that_is_not_there_is_refused(shop: Shop, provider: Callable[..., 
     with open_cases(shop.run) as cases:
         for place in (("workshop", "job-0", 2), ("workshop", "job-0", 0), ("workshop", "job-9", 1)):
             with pytest.raises(BadInput, match="no row"):
-                cases.of(*place)
+                cases.read(*place)
 
 
 def test_names_of_models_are_masked_in_reasons_only_as_whole_words() -> None:

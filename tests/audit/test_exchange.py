@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from stepdown.audit.cases import open_cases
 from stepdown.audit.exchange.records import account_id
-from stepdown.audit.exchange.tables import quoted, unquoted
+from stepdown.audit.exchange.spreadsheet import quoted, unquoted
 from stepdown.audit.store import AuditStore, plain_notes
 from stepdown.audit.verdicts import AuditVerdict
-from tests.audit.reviewing import choices, review, rows, said, tight
+from tests.audit.reviewing import read_steps, review, rows, said, tight
 from tests.conftest import stepdown
 
 KINDS = {"jsonl": "q.jsonl", "csv": "q.csv", "label-studio": "ls.json", "argilla": "ar.json"}
@@ -66,13 +66,13 @@ def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: 
 
 
 def record(run: Path, reviewer: str, answers: list[tuple[str, str] | None]) -> None:
-    given_by_step = dict(zip((step.id for step in choices(run)), answers, strict=False))
+    given_by_step = dict(zip((step.id for step in read_steps(run)), answers, strict=False))
     with open_cases(run) as cases, AuditStore(run) as store:
         for step in store.steps():
             answer = given_by_step.get(step.id)
             if answer is None or (step.lowest and answer[0] == AuditVerdict.LOWER):
                 continue
-            prefix = cases.prefix_digest(step.benchmark, step.instance_id, step.step_index)
+            prefix = cases.read_prefix_digest(step.benchmark, step.instance_id, step.step_index)
             store.record(reviewer, step.id, answer[0], answer[1], prefix_digest=prefix)
 
 
@@ -105,7 +105,7 @@ def test_an_export_names_no_model_and_holds_all_a_reviewer_needs(sampled: Path, 
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
     out = rows(file)
     labels = {row["id"]: row for row in rows(sampled / "question_bank.jsonl")}
-    assert [row["id"] for row in out] == [step.id for step in choices(sampled)]
+    assert [row["id"] for row in out] == [step.id for step in read_steps(sampled)]
     for row in out:
         assert row["messages"] == labels[row["id"]]["messages"]
         assert row["target_tier"] == labels[row["id"]]["target_tier"]
@@ -132,7 +132,7 @@ def test_a_spreadsheet_with_semicolons_and_a_byte_order_mark_is_read(sampled: Pa
     file.write_text("\ufeff" + out.getvalue(), newline="")
     assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
     assert set(said(sampled).values()) == {("tight", "a;b\nc")}
-    assert len(said(sampled)) == len(choices(sampled))
+    assert len(said(sampled)) == len(read_steps(sampled))
 
 
 Change = Callable[[list[dict[str, Any]]], None]
@@ -241,7 +241,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(kind: str, sampled: Pat
 
 
 def test_an_older_export_does_not_take_back_what_was_said_since(sampled: Path, tmp_path: Path) -> None:
-    first, second, third = choices(sampled)[:3]
+    first, second, third = read_steps(sampled)[:3]
     review(sampled, "ann", tight)
     file = tmp_path / "q.jsonl"
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
@@ -400,7 +400,7 @@ def test_what_label_studio_and_argilla_add_of_their_own_is_understood(sampled: P
     tasks[2]["annotations"].pop()
     file.write_text(json.dumps(tasks))
     assert stepdown("audit", "import", str(sampled), str(file), *form).code == 0
-    ids = [step.id for step in choices(sampled)]
+    ids = [step.id for step in read_steps(sampled)]
     assert said(sampled) == {("a@b.c", ids[0]): ("uncertain", ""), ("2", ids[2]): ("uncertain", "")}
     file = tmp_path / "ar.json"
     assert (
@@ -471,7 +471,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_
 
 
 def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:
-    file, step = tmp_path / "guesses.jsonl", choices(sampled)[0]
+    file, step = tmp_path / "guesses.jsonl", read_steps(sampled)[0]
     good = {"id": step.id, "verdict": "tight", "notes": "sure"}
     wrong = [{**good, "id": "x"}, {**good, "verdict": "loose"}, good, {"id": step.id}]
     file.write_text("".join(json.dumps(line) + "\n" for line in [good, *wrong]))

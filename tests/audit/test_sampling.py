@@ -14,7 +14,7 @@ from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.artifacts.sampling import draw_of
 from tests import workshop
-from tests.audit.reviewing import choices, review, rows, tight
+from tests.audit.reviewing import read_steps, review, rows, tight
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 
@@ -64,17 +64,17 @@ def test_a_minimum_is_filled_by_the_smallest_draws_of_each_stratum(
 
 def test_the_command_and_the_queue_file_of_a_build_choose_alike(run: Path) -> None:
     assert stepdown("audit", "sample", str(run)).code == 0
-    assert [step.id for step in choices(run)] == [row["id"] for row in rows(run / "audit_queue.jsonl")]
+    assert [step.id for step in read_steps(run)] == [row["id"] for row in rows(run / "audit_queue.jsonl")]
 
 
 def test_a_step_once_sampled_stays_whatever_is_drawn_later(run: Path) -> None:
     assert stepdown("audit", "sample", str(run), "--rate", "0.5").code == 0
-    first = choices(run)
+    first = read_steps(run)
     assert stepdown("audit", "sample", str(run), "--rate", "0.01").code == 0
-    assert choices(run) == first
+    assert read_steps(run) == first
     assert stepdown("audit", "sample", str(run), "--rate", "0", "--minimum", "2", "--strata", "tier").code == 0
-    assert choices(run)[: len(first)] == first
-    assert min(Counter(step.tier for step in choices(run)).values()) >= 2
+    assert read_steps(run)[: len(first)] == first
+    assert min(Counter(step.tier for step in read_steps(run)).values()) >= 2
 
 
 def test_a_run_that_was_stopped_and_resumed_has_the_sample_of_one_that_was_not(
@@ -84,7 +84,7 @@ def test_a_run_that_was_stopped_and_resumed_has_the_sample_of_one_that_was_not(
     settings = workshop.config(url, needs, operation={"budget": {"calls": 16}})
     assert shop.build(settings).code == 3
     assert stepdown("audit", "sample", str(shop.run), "--rate", "0.8").code == 0
-    early = choices(shop.run)
+    early = read_steps(shop.run)
     more = shop.write(workshop.config(url, needs), "more.yaml")
     assert shop.resume("--config", str(more)).code == 0
     assert stepdown("audit", "sample", str(shop.run), "--rate", "0.8").code == 0
@@ -92,8 +92,8 @@ def test_a_run_that_was_stopped_and_resumed_has_the_sample_of_one_that_was_not(
     whole = Shop(tmp_path / "other")
     assert whole.build(workshop.config(url, needs)).code == 0
     assert stepdown("audit", "sample", str(whole.run), "--rate", "0.8").code == 0
-    assert 0 < len(early) < len(choices(shop.run))
-    assert {step.id for step in choices(shop.run)} == {step.id for step in choices(whole.run)}
+    assert 0 < len(early) < len(read_steps(shop.run))
+    assert {step.id for step in read_steps(shop.run)} == {step.id for step in read_steps(whole.run)}
 
 
 def test_workloads_of_one_turn_are_left_out_unless_they_are_named(
@@ -107,7 +107,7 @@ def test_workloads_of_one_turn_are_left_out_unless_they_are_named(
     unknown = stepdown("audit", "sample", str(shop.run), "--include", "shop")
     assert (unknown.code, "no workload 'shop': workshop" in unknown.err) == (2, True)
     assert stepdown("audit", "sample", str(shop.run), "--rate", "1", "--include", "workshop").code == 0
-    assert len(choices(shop.run)) == 2
+    assert len(read_steps(shop.run)) == 2
 
 
 class OneTurn(workshop.Workshop):
@@ -117,9 +117,9 @@ class OneTurn(workshop.Workshop):
 def test_steps_are_shared_out_to_reviewers_with_an_overlap(run: Path) -> None:
     given = ("audit", "sample", str(run), "--rate", "1")
     assert stepdown(*given, "--reviewers", "ann, bob", "--overlap", "0.25").code == 0
-    found = list(assignments((step.id for step in choices(run)), ("ann", "bob"), 0.25, 0))
+    found = list(assignments((step.id for step in read_steps(run)), ("ann", "bob"), 0.25, 0))
     per_step = Counter(step for _, step in found)
-    assert set(per_step) == {step.id for step in choices(run)}
+    assert set(per_step) == {step.id for step in read_steps(run)}
     assert 0 < sum(count == 2 for count in per_step.values()) < len(per_step)
     review(run, "ann", tight)
     with AuditStore(run) as store:

@@ -106,7 +106,7 @@ def test_several_verdicts_are_kept_all_or_none(store: AuditStore) -> None:
     store.record("ann", "made/job-0/1", "tight", prefix_digest=SHOWN)
     good = store.said("made/job-0/1")[0]
     with pytest.raises(BadInput):
-        store.record_all([replace(good, verdict=AuditVerdict.LOWER), replace(good, step="made/nowhere/1")])
+        store.record_all([replace(good, verdict=AuditVerdict.LOWER), replace(good, step_id="made/nowhere/1")])
     assert said(store, "ann") == {"made/job-0/1": "tight"}
 
 

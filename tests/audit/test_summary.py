@@ -10,9 +10,9 @@ import pytest
 
 from stepdown.audit.agreement import _cohens_kappa, _fleiss_kappa
 from stepdown.audit.store import AuditStore
-from stepdown.audit.summary import AuditSummary, summarised
+from stepdown.audit.summary import AuditSummary, summarise
 from stepdown.audit.verdicts import AuditStep
-from tests.audit.reviewing import choices, only, review, tight
+from tests.audit.reviewing import only, read_steps, review, tight
 from tests.conftest import stepdown
 
 STEPS = {("bfcl", "low"): 120, ("bfcl", "mid"): 128, ("swe", "low"): 200, ("swe", "high"): 136, ("pinch", "low"): 48}
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> AuditStore:
 
 
 def summary(store: AuditStore) -> AuditSummary:
-    return summarised(store, STEPS, "low")
+    return summarise(store, STEPS, "low")
 
 
 def test_the_papers_table_comes_out(store: AuditStore) -> None:
@@ -92,7 +92,7 @@ def test_labels_that_are_still_too_high_are_extrapolated_by_stratum(store: Audit
 def test_a_stratum_that_nobody_reviewed_is_not_known(tmp_path: Path) -> None:
     store = AuditStore(tmp_path, create=True)
     store.add([step("swe", 1, "high")])
-    found = summarised(store, {("swe", "high"): 10, ("swe", "low"): 5}, "low").expected
+    found = summarise(store, {("swe", "high"): 10, ("swe", "low"): 5}, "low").expected
     assert [(one.left, one.expected, one.low, one.high) for one in found] == [(10, None, 0.0, 10.0)] * 3
 
 
@@ -148,7 +148,7 @@ def test_reviewers_agreement_is_over_the_steps_that_they_share(store: AuditStore
 
 
 def test_who_only_settles_disagreements_is_not_asked_how_far_reviewers_agree(sampled: Path) -> None:
-    steps = choices(sampled)
+    steps = read_steps(sampled)
     review(sampled, "ann", tight)
     review(sampled, "bob", only("uncertain", *steps[:3]))
 
@@ -164,16 +164,16 @@ def test_who_only_settles_disagreements_is_not_asked_how_far_reviewers_agree(sam
 
 
 def test_the_command_says_it_as_a_table_and_as_json(sampled: Path) -> None:
-    steps = [one for one in choices(sampled) if not one.lowest]
+    steps = [one for one in read_steps(sampled) if not one.lowest]
     review(sampled, "ann", only("further-downgradeable", steps[0]))
     review(sampled, "bob", lambda one: "tight")
     plain, as_json = (stepdown("audit", "summary", str(sampled), *more) for more in ([], ["--json"]))
     assert (plain.code, as_json.code) == (0, 0)
     found = json.loads(as_json.out)
     (planted, everything) = found["slices"]
-    assert (planted["steps"], planted["sampled"], planted["disagree"]) == (72, len(choices(sampled)), 1)
+    assert (planted["steps"], planted["sampled"], planted["disagree"]) == (72, len(read_steps(sampled)), 1)
     assert {**planted, "name": "all"} == everything
-    assert found["cohen"][0]["same"] == len(choices(sampled)) - 1
+    assert found["cohen"][0]["same"] == len(read_steps(sampled)) - 1
     for words in ("tight %", "above the lowest tier", "expected too high", "Cohen's kappa of ann and bob"):
         assert words in plain.out
     assert "…" not in plain.out

@@ -42,7 +42,7 @@ STRANGE_COOKIES = ('theme={"dark": 1}', "a=b c", "=", "expires=1", 'q="a', "a[0]
 
 @pytest.mark.parametrize("strange", STRANGE_COOKIES)
 def test_cookies_of_other_programs_on_the_host_lock_nobody_out(review: Review, strange: str) -> None:
-    own = review.desks["ann"]
+    own = review.accesses["ann"]
     for cookies in (f"{strange}; {own.cookie}={own.token}", f"{own.cookie}={own.token};{strange}"):
         answer = httpx.get(f"{review.origin}/review/ann/queue", headers={b"cookie": cookies.encode("latin-1")})
         assert answer.status_code == 200
@@ -85,7 +85,7 @@ def test_a_reviewers_cookie_opens_no_other_desk(review: Review) -> None:
     with review.client("ann") as ann:
         for page in ("/review/bo%20b/", "/review/bo%20b/queue", "/review/%C3%BCnal/end", "/review/nobody/"):
             assert ann.get(page).status_code == 403
-        ann.get(review.link("ünal"))  # one browser may sit at two desks
+        ann.get(review.link("ünal"))  # one browser may review under two names
         assert ann.get("/review/%C3%BCnal/queue").status_code == 200
         assert ann.get("/review/ann/queue").status_code == 200
         both = ann.get("/").text

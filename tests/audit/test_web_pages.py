@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from stepdown.audit.verdicts import LONGEST_NOTES, AuditVerdict, Former, PreLabel
+from stepdown.audit.verdicts import LONGEST_NOTES, AuditVerdict, FormerVerdict, PreLabel
 from tests.audit.gallery import NEEDLE, output
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
@@ -187,8 +187,8 @@ def test_an_earlier_versions_verdict_is_shown_to_its_own_reviewer_after_the_answ
     review.store.set_former(
         step,
         [
-            Former("ann", AuditVerdict.UNCERTAIN, "hers", when, "the prefix is another one"),
-            Former("bo", AuditVerdict.TIGHT, "his", when, "the prefix is another one"),
+            FormerVerdict("ann", AuditVerdict.UNCERTAIN, "hers", when, "the prefix is another one"),
+            FormerVerdict("bo", AuditVerdict.TIGHT, "his", when, "the prefix is another one"),
         ],
     )
     page = ann.get("/")

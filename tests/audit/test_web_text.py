@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from stepdown.audit.cases import ReviewCase
 from stepdown.audit.web.blocks import blocks, laid_out, regions
-from stepdown.audit.web.outline import Outline, outline, parts, texts_of
-from stepdown.audit.web.pieces import pieces, searched
+from stepdown.audit.web.outline import Outline, outline, text_windows, texts_of
+from stepdown.audit.web.styled import search_pattern, styled
 from stepdown.audit.web.windows import PORTION, portion_end, windows
 from stepdown.builder.records import Message
 from tests.audit.gallery import DIFF
@@ -48,7 +48,7 @@ def case(messages: list[Message], **more: Any) -> ReviewCase:
 @given(TEXTS, st.booleans(), st.integers(6, 400), st.sampled_from(["", "a", "word", "@@", "\n"]))
 @example("```\n```", False, 6, "")
 def test_the_windows_and_lines_of_a_text_are_the_text(text: str, mono: bool, limit: int, query: str) -> None:
-    pattern = searched(query)
+    pattern = search_pattern(query)
     found = regions(text, mono)
     assert "".join(text[r.start : r.end] for r in found) == text
     cut = windows(text, limit, pattern)
@@ -63,7 +63,7 @@ def test_the_windows_and_lines_of_a_text_are_the_text(text: str, mono: bool, lim
 
 @given(st.text(alphabet=st.characters(), max_size=60))
 def test_no_character_that_could_hide_or_turn_text_reaches_the_page_as_itself(text: str) -> None:
-    shown = "".join(piece.text for piece in pieces(text))
+    shown = "".join(piece.text for piece in styled(text))
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", shown
     )
@@ -71,7 +71,7 @@ def test_no_character_that_could_hide_or_turn_text_reaches_the_page_as_itself(te
 
 
 def test_unseen_characters_are_named_and_runs_of_them_counted() -> None:
-    found = list(pieces("a\x1b[2J\u202e" + "\x00" * 900 + "\U000e0041b\r\n", searched("A")))
+    found = list(styled("a\x1b[2J\u202e" + "\x00" * 900 + "\U000e0041b\r\n", search_pattern("A")))
     assert [(piece.kind, piece.text) for piece in found] == [
         ("mark", "a"),
         ("unseen", "ESC"),
@@ -159,12 +159,12 @@ def test_arguments_of_a_call_are_shown_as_they_were_written() -> None:
 @given(st.lists(st.dictionaries(st.sampled_from(["role", "content", "tool_calls", "tool_call_id"]), JSON), max_size=4))
 @settings(max_examples=60)
 def test_no_message_is_too_odd_to_be_shown(messages: list[dict[str, Any]]) -> None:
-    made = outline(case(messages), searched("a"))
+    made = outline(case(messages), search_pattern("a"))
     assert len(made.turns) == len(messages)
     for turn in made.turns:
         for text in texts_of(turn):
             assert made.texts[text.number].text == text.text
-            parts(text)
+            text_windows(text)
 
 
 def folding(made: Outline) -> list[int]:
@@ -175,7 +175,7 @@ def test_old_turns_of_a_long_prefix_are_folded_but_for_the_task_and_what_is_sear
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "task"}]
     messages += [{"role": "assistant", "content": f"turn {number}"} for number in range(3, 21)]
     assert folding(outline(case(messages))) == [2, 17, 18, 19, 20]
-    assert folding(outline(case(messages), searched("TURN 9"))) == [2, 9, 17, 18, 19, 20]
+    assert folding(outline(case(messages), search_pattern("TURN 9"))) == [2, 9, 17, 18, 19, 20]
     assert folding(outline(case(messages[:8]))) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 

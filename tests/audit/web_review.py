@@ -15,7 +15,7 @@ import httpx
 from stepdown.audit.cases import open_cases
 from stepdown.audit.store import AuditStore
 from stepdown.audit.web.gate import ReviewerAccess
-from stepdown.audit.web.server import Running, running
+from stepdown.audit.web.server import RunningServer, serve
 from tests import workshop
 from tests.conftest import Shop, stepdown
 
@@ -42,11 +42,11 @@ def sampled(shop: Shop, needs: Sequence[Sequence[int]], options: Mapping[str, An
 
 @dataclass
 class Review:
-    """A served run: its store, its reviewers' desks, and what went wrong in a page."""
+    """A served run: its store, its access of its reviewers, and what went wrong in a page."""
 
     store: AuditStore
-    server: Running
-    desks: dict[str, ReviewerAccess]
+    server: RunningServer
+    accesses: dict[str, ReviewerAccess]
     failures: list[Exception] = field(default_factory=list)
 
     @property
@@ -54,7 +54,7 @@ class Review:
         return f"http://127.0.0.1:{self.server.port}"
 
     def link(self, reviewer: str = "ann") -> str:
-        return self.desks[reviewer].link(self.server.port)
+        return self.accesses[reviewer].link(self.server.port)
 
     @contextmanager
     def client(self, reviewer: str | None = "ann") -> Iterator[httpx.Client]:
@@ -74,10 +74,10 @@ class Review:
 def reviewed(run: Path, *reviewers: str) -> Iterator[Review]:
     """The run's page, served to reviewers; no page may fail."""
     with open_cases(run) as cases, AuditStore(run) as store:
-        desks = [ReviewerAccess(store.join(name)) for name in reviewers or ("ann",)]
+        accesses = [ReviewerAccess(store.join(name)) for name in reviewers or ("ann",)]
         failures: list[Exception] = []
-        with running(store, cases, desks, failures.append) as server:
-            yield Review(store, server, {desk.reviewer: desk for desk in desks}, failures)
+        with serve(store, cases, accesses, failures.append) as server:
+            yield Review(store, server, {desk.reviewer: desk for desk in accesses}, failures)
     assert failures == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from stepdown.releases.layout import read_manifest, read_released_rows
 from tests import workshop
-from tests.audit.reviewing import choices, only, review, tight
+from tests.audit.reviewing import only, read_steps, review, tight
 from tests.conftest import Result, Shop, stepdown
 from tests.provider import Provider
 from tests.releases.test_planted_defects import copied
@@ -58,7 +58,7 @@ def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
 
 
 def test_reviewers_verdicts_are_published_and_counted(run: Path) -> None:
-    lowered = next(step for step in choices(run) if step.tier == "mid")
+    lowered = next(step for step in read_steps(run) if step.tier == "mid")
     review(run, "ann", only("further-downgradeable", lowered))
     apply(run)
     done = publish(run)
@@ -93,7 +93,7 @@ def test_a_revision_taken_back_is_no_audit(run: Path) -> None:
 
 
 def test_a_label_lowered_by_more_than_one_tier_is_refused(run: Path) -> None:
-    high = next(step for step in choices(run) if step.tier == "high")
+    high = next(step for step in read_steps(run) if step.tier == "high")
     review(run, "ann", only("further-downgradeable", high))
     apply(run)
     folder = run / "revisions" / "1"
@@ -113,7 +113,7 @@ def test_a_sample_that_has_grown_since_is_refused(built: Path, tmp_path: Path) -
     assert stepdown("audit", "sample", str(run), "--rate", "0.4").code == 0
     review(run, "ann", tight)
     apply(run)
-    first = len(choices(run))
+    first = len(read_steps(run))
     assert stepdown("audit", "sample", str(run), "--rate", "1").code == 0
     done = publish(run)
     assert done.code == 2

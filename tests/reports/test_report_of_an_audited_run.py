@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepdown.harnesses.planted.setup import planted_config
-from tests.audit.reviewing import choices, only, review
+from tests.audit.reviewing import only, read_steps, review
 from tests.banks import ids, write_predictions
 from tests.conftest import Shop, stepdown
 from tests.reports.test_report_tables import tables
@@ -23,8 +23,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = {"tiers": [[LOW, MID, HIGH], [LOW, LOW], [HIGH]]}
     assert shop.build(planted_config(source, protocol={"audit": {"rate": 1.0}})).code == 0
     assert stepdown("audit", "sample", str(shop.run)).code == 0
-    lowered = next(step for step in choices(shop.run) if step.tier == "mid")
-    last = next(step for step in choices(shop.run) if step.tier == "high" and step.step_index == 1)
+    lowered = next(step for step in read_steps(shop.run) if step.tier == "mid")
+    last = next(step for step in read_steps(shop.run) if step.tier == "high" and step.step_index == 1)
     verdict = only("further-downgradeable", lowered)
     review(shop.run, "ann", lambda step: "uncertain" if step.id == last.id else verdict(step))
     assert stepdown("audit", "apply", str(shop.run)).code == 0

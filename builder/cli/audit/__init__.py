@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from stepdown.builder.cli.audit import apply, files, prelabel, reassign, repeat, sample, serve, summary
+from stepdown.builder.cli.audit import apply, prelabel, reassign, repeat, sample, serve, summary
+from stepdown.builder.cli.audit import exchange as files
 
 
 @click.group("audit")

@@ -11,8 +11,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from stepdown.audit.corpus import audited_workloads, draw, give_disputed, share_out
-from stepdown.audit.relabelled import AGAIN, CARRIED, GONE, carry, earlier_run
+from stepdown.audit.carry_over import AGAIN, CARRIED, GONE, carry_over, find_earlier_run
+from stepdown.audit.corpus import assign_disputed_steps, draw_sample, load_audited_workloads, share_out_steps
 from stepdown.audit.sampling import SamplingPlan
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import reviewer_name
@@ -82,23 +82,25 @@ def command(
         console.name_foreign_code(protocol)
         rules = protocol.audit
         plan = SamplingPlan(rules.rate if rate is None else rate, rules.seed if seed is None else seed, minimum, strata)
-        workloads = audited_workloads(protocol, include)
+        workloads = load_audited_workloads(protocol, include)
         steps = {workload: count for workload, count in ledger.labelled_steps().items() if workload in workloads}
         if not steps:
             raise BadInput(
                 f"no instance of {', '.join(workloads) or 'a workload that is audited'} is labelled yet", file=run
             )
-        earlier = earlier_run(run, ledger, old)
+        earlier = find_earlier_run(run, ledger, old)
         with AuditStore(run, create=True) as store:
-            carried = carry(store, ledger, protocol, earlier) if earlier else None
-            new = draw(store, ledger, protocol, plan, workloads)
-            share_out(store, names, overlap, plan.seed)
+            carried = carry_over(store, ledger, protocol, earlier) if earlier else None
+            new = draw_sample(store, ledger, protocol, plan, workloads)
+            share_out_steps(store, names, overlap, plan.seed)
             _report(store, steps, new)
             if none := [name for name in names if not store.progress(name).total]:
                 click.echo(f"no step is left for {printable(', '.join(none))}: what is assigned stays so", err=True)
             if settle is not None:
                 name = reviewer_name(settle, field="--settle")
-                click.echo(printable(f"{give_disputed(store, name)} steps on which reviewers disagree are for {name}"))
+                click.echo(
+                    printable(f"{assign_disputed_steps(store, name)} steps on which reviewers disagree are for {name}")
+                )
                 if not store.progress(name).total:
                     click.echo(
                         printable(f"the queue of {name} is empty: settle again when reviewers disagree"), err=True

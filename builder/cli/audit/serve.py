@@ -47,14 +47,14 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     from stepdown.audit.cases import open_cases
     from stepdown.audit.store import AuditStore
     from stepdown.audit.web.gate import ReviewerAccess
-    from stepdown.audit.web.server import ended_by_signals, running
+    from stepdown.audit.web.server import end_on_signals, serve
 
     with open_cases(run) as cases, AuditStore(run) as store:
         if not store.count():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
         names = list(_names(reviewers, store.reviewers()))
         accesses = [ReviewerAccess(name) for name in names]
-        with running(store, cases, accesses, _tell, port) as server, ended_by_signals(server):
+        with serve(store, cases, accesses, _tell, port) as server, end_on_signals(server):
             for access in accesses:
                 store.join(access.reviewer)
                 click.echo(f"{_done(store, access.reviewer)}: {access.link(server.port)}")

@@ -10,9 +10,9 @@ import click
 from rich.table import Table
 
 from stepdown.audit.agreement import Agreement
-from stepdown.audit.corpus import labelled_steps
+from stepdown.audit.corpus import count_labelled_steps
 from stepdown.audit.store import AuditStore
-from stepdown.audit.summary import AuditSummary, Expected, Slice, summarised
+from stepdown.audit.summary import AuditSlice, AuditSummary, ExpectedTooHigh, summarise
 from stepdown.builder.cli import console
 from stepdown.builder.common.text import printable
 from stepdown.builder.run.folder import open_for_reading
@@ -36,7 +36,7 @@ def command(run: Path, as_json: bool) -> None:
     """
     with open_for_reading(run) as (ledger, protocol), AuditStore(run) as store:
         tiers = protocol.pool.tiers
-        found = summarised(store, labelled_steps(ledger, tiers), tiers[0].name)
+        found = summarise(store, count_labelled_steps(ledger, tiers), tiers[0].name)
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=1))
         return
@@ -51,7 +51,7 @@ def command(run: Path, as_json: bool) -> None:
 _SLICE = ("steps", "sampled", "%", "reviewed", "downgradeable", "uncertain", "disagree", "tight %", "95% interval")
 
 
-def _slice_table(title: str, slices: Iterable[Slice]) -> Table:
+def _slice_table(title: str, slices: Iterable[AuditSlice]) -> Table:
     rows = (
         (
             one.name,
@@ -73,7 +73,7 @@ def _slice_table(title: str, slices: Iterable[Slice]) -> Table:
 _EXPECTED = ("other steps", "reviewed", "downgradeable", "expected too high", "95% interval")
 
 
-def _expected_table(expected: Iterable[Expected]) -> Table:
+def _expected_table(expected: Iterable[ExpectedTooHigh]) -> Table:
     rows = (
         (
             one.workload,

@@ -10,10 +10,10 @@ from typing import TextIO
 
 import click
 
-from stepdown.audit.cases import Cases, open_cases
+from stepdown.audit.cases import CaseReader, open_cases
 from stepdown.audit.exchange import FORMATS
-from stepdown.audit.exchange.incoming import checked
-from stepdown.audit.exchange.records import Outgoing
+from stepdown.audit.exchange.incoming import check_answers
+from stepdown.audit.exchange.records import OutgoingStep
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import reviewer_name
 from stepdown.builder.common.files import whole_text_file, write_text
@@ -76,11 +76,11 @@ def _whole(file: Path) -> Iterator[TextIO]:
         yield out
 
 
-def _queue(store: AuditStore, cases: Cases, reviewer: str) -> Iterator[Outgoing]:
+def _queue(store: AuditStore, cases: CaseReader, reviewer: str) -> Iterator[OutgoingStep]:
     for item in store.queue(reviewer):
         step = item.step
-        case = cases.of(step.benchmark, step.instance_id, step.step_index)
-        yield Outgoing(case, reviewer, item.verdict, item.notes)
+        case = cases.read(step.benchmark, step.instance_id, step.step_index)
+        yield OutgoingStep(case, reviewer, item.verdict, item.notes)
 
 
 @click.command("import")
@@ -99,7 +99,7 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
     form = FORMATS[_kind(file, kind)]
     name = reviewer_name(reviewer, field="--reviewer") if reviewer else None
     with open_cases(run) as cases, AuditStore(run) as store:
-        found = checked(store, cases, file, form.read(file), name)
+        found = check_answers(store, cases, file, form.read(file), name)
         for problem in found.problems:
             click.echo(f"stepdown: {printable(problem, longest=2000)}", err=True)
         if found.problems:

@@ -7,9 +7,9 @@ from collections.abc import Set
 from dataclasses import replace
 from pathlib import Path
 
-from stepdown.audit.carry import Audited, carries_over, models_below
 from stepdown.audit.store import FILE_NAME, AuditStore
-from stepdown.audit.verdicts import AuditStep, Former, Recorded, Reviewed
+from stepdown.audit.verdict_basis import VerdictBasis, carries_over, models_below
+from stepdown.audit.verdicts import AuditStep, FormerVerdict, RecordedVerdict, ReviewedStep
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Trajectory
@@ -19,7 +19,7 @@ from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger
 CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
 
 
-def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
+def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
     """The folder of the run that `run` relabels, where its audit is to be had; None where it relabels none.
 
     `named` is where a person says it is. Raises BadInput where another run is there, or none that was audited.
@@ -44,50 +44,50 @@ def earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
     return None
 
 
-def carry(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old: Path) -> Counter[str]:
+def carry_over(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old: Path) -> Counter[str]:
     """Take what was said of the old run's steps over into the store: steps by what became of what was said.
 
     A verdict is carried where prefix, label and the models one tier lower are the same; else the step is queued again
     with what was said as history. Either way the step is in the new sample.
     """
-    new = _New(ledger, protocol)
+    new = _NewRunSteps(ledger, protocol)
     counts: Counter[str] = Counter()
     with AuditStore(old) as before:
         settling = before.settling()
         for reviewed in before.reviewed():
             if reviewed.said:
-                counts[_carried(store, new, reviewed, settling)] += 1
+                counts[_carry_step(store, new, reviewed, settling)] += 1
     return counts
 
 
-def _carried(store: AuditStore, new: _New, reviewed: Reviewed, settling: Set[tuple[str, str]]) -> str:
+def _carry_step(store: AuditStore, new: _NewRunSteps, reviewed: ReviewedStep, settling: Set[tuple[str, str]]) -> str:
     old = reviewed.step
     found = new.step(old)
     if found is None:
         return GONE
-    choice, prefix_digest = found
-    now = Audited(prefix_digest, choice.tier, choice.tier_id, choice.below)
-    holds: list[Recorded] = []
-    former: list[Former] = []
+    step, prefix_digest = found
+    now = VerdictBasis(prefix_digest, step.tier, step.tier_id, step.below)
+    holds: list[RecordedVerdict] = []
+    former: list[FormerVerdict] = []
     for said in reviewed.said:
-        then = Audited(said.prefix_digest, old.tier, old.tier_id, old.below)
+        then = VerdictBasis(said.prefix_digest, old.tier, old.tier_id, old.below)
         if carries_over(then, now):
             holds.append(replace(said, source=CARRIED))
         else:
-            former.append(Former(said.reviewer, said.verdict, said.notes, said.at, _changed(then, now)))
-    store.add([choice])
+            former.append(FormerVerdict(said.reviewer, said.verdict, said.notes, said.at, _changed(then, now)))
+    store.add([step])
     store.carry(holds)
-    store.set_former(choice.id, former)
+    store.set_former(step.id, former)
     for said in holds:
-        if (said.reviewer, said.step) in settling:
-            store.note_settling(said.reviewer, [said.step])
+        if (said.reviewer, said.step_id) in settling:
+            store.note_settling(said.reviewer, [said.step_id])
     if holds:
         # One of two who were asked settles nothing, here as little as there.
-        store.wait_for(choice.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
+        store.wait_for(step.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
     return CARRIED if not former else AGAIN
 
 
-def _changed(then: Audited, now: Audited) -> str:
+def _changed(then: VerdictBasis, now: VerdictBasis) -> str:
     if then.prefix_digest != now.prefix_digest:
         return "the prefix has changed"
     if (then.label, then.label_id) != (now.label, now.label_id):
@@ -95,7 +95,7 @@ def _changed(then: Audited, now: Audited) -> str:
     return "the models one tier lower have changed"
 
 
-class _New:
+class _NewRunSteps:
     """The new run's steps, with one trajectory in memory."""
 
     def __init__(self, ledger: Ledger, protocol: ProtocolConfig) -> None:

@@ -10,7 +10,7 @@ from stepdown.builder.records import digest
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class VerdictBasis:
     """What an audit verdict is a verdict on."""
 
     prefix_digest: str
@@ -21,11 +21,11 @@ class Audited:
     """Who was not enough: `models_below` the label."""
 
 
-def carries_over(old: Audited, new: Audited) -> bool:
+def carries_over(old: VerdictBasis, new: VerdictBasis) -> bool:
     """Only if prefix, label and the models of the tier below are the same; else the step is to be reviewed again.
 
-    >>> step = Audited("0f", "mid", 1, "ab")
-    >>> carries_over(step, step), carries_over(step, Audited("0f", "mid", 1, "a"))
+    >>> step = VerdictBasis("0f", "mid", 1, "ab")
+    >>> carries_over(step, step), carries_over(step, VerdictBasis("0f", "mid", 1, "a"))
     (True, False)
     """
     return old == new

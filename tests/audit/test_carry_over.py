@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from stepdown.audit.settling import ReviewOutcome, settled
+from stepdown.audit.settling import ReviewOutcome, review_outcome
 from stepdown.audit.store import AuditStore
-from tests.audit.reviewing import choices, review, said
+from tests.audit.reviewing import read_steps, review, said
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 from tests.workshop import ABILITIES, apprentice, config
@@ -34,7 +34,7 @@ def test_a_verdict_is_carried_where_prefix_label_and_the_tier_below_are_the_same
     _, new = versions(shop, provider, ["novice", "clerk"])
     result = stepdown("audit", "sample", str(new.run), "--rate", "0")
     assert "3 steps carried over, 2 queued again with what was said as history, 0 gone" in result.out
-    assert {step.id for step in choices(new.run)} == {
+    assert {step.id for step in read_steps(new.run)} == {
         "workshop/job-0/1",
         "workshop/job-0/2",
         "workshop/job-0/3",
@@ -57,7 +57,7 @@ def test_a_label_that_moved_or_a_prefix_that_changed_is_reviewed_again(shop: Sho
     assert stepdown("audit", "sample", str(new.run), "--rate", "1").code == 0
     with AuditStore(new.run) as store:
         why = {step.id: [former.why for former in store.former(step.id)] for step in store.steps()}
-        held = {one.step for one in store.standing()}
+        held = {one.step_id for one in store.standing()}
     # job-0's first step is made by another model now, so all later prefixes are others.
     assert why["workshop/job-0/2"] == ["the prefix has changed"]
     assert why["workshop/job-0/3"] == ["the prefix has changed"]
@@ -70,13 +70,13 @@ def test_a_step_that_waits_for_a_second_reviewer_waits_in_the_new_version_too(sh
     assert stepdown("audit", "sample", str(old.run), "--reviewers", "ann,bo", "--overlap", "1").code == 0
     assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
     with AuditStore(new.run) as store:
-        found = {one.step.id: settled(one) for one in store.reviewed()}
+        found = {one.step.id: review_outcome(one) for one in store.reviewed()}
         assert set(found.values()) == {ReviewOutcome.OPEN}
         assert {item.step.id for item in store.queue("bo")} == set(found)
     review(old.run, "bo", lambda step: "tight" if step.lowest else "uncertain")
     assert stepdown("audit", "sample", str(new.run), "--rate", "0").code == 0
     with AuditStore(new.run) as store:
-        found = {one.step.id: settled(one) for one in store.reviewed()}
+        found = {one.step.id: review_outcome(one) for one in store.reviewed()}
     assert found["workshop/job-0/1"] is ReviewOutcome.TIGHT
     assert found["workshop/job-0/2"] is ReviewOutcome.OPEN
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from stepdown.audit.exchange.records import Format, Incoming, Outgoing, file_text, json_value
+from stepdown.audit.exchange.records import ExchangeFormat, IncomingAnswer, OutgoingStep, parsed_json, read_file_text
 
 
-def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
+def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
     count = 0
     for step in steps:
         case = step.case
@@ -45,24 +45,24 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
     return count
 
 
-def _read(path: Path) -> Iterator[Incoming]:
+def _read(path: Path) -> Iterator[IncomingAnswer]:
     item = 0
-    for number, text in enumerate(file_text(path).split("\n"), 1):
+    for number, text in enumerate(read_file_text(path).split("\n"), 1):
         if not text.strip():
             continue
         item += 1
         try:
-            record = json_value(text)
+            record = parsed_json(text)
         except (ValueError, RecursionError) as error:
-            yield Incoming(number, item, problem=f"not JSON: {getattr(error, 'msg', error)}")
+            yield IncomingAnswer(number, item, problem=f"not JSON: {getattr(error, 'msg', error)}")
             continue
         if not isinstance(record, dict):
-            yield Incoming(number, item, problem="not an object")
+            yield IncomingAnswer(number, item, problem="not an object")
             continue
         row_id, prefix_digest, reviewer, verdict, notes = map(
             record.get, ("id", "prefix", "reviewer", "verdict", "notes")
         )
-        yield Incoming(number, item, row_id, prefix_digest, reviewer, verdict, notes)
+        yield IncomingAnswer(number, item, row_id, prefix_digest, reviewer, verdict, notes)
 
 
-FORMAT = Format(_write, _read, {})
+FORMAT = ExchangeFormat(_write, _read, {})

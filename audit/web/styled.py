@@ -28,26 +28,26 @@ class StyledText(NamedTuple):
     title: str = ""
 
 
-def searched(query: str) -> re.Pattern[str] | None:
+def search_pattern(query: str) -> re.Pattern[str] | None:
     """What finds a query in a text, whatever its case; None for an empty one."""
     return re.compile(re.escape(query), re.IGNORECASE) if query else None
 
 
-def pieces(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[StyledText]:
+def styled(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[StyledText]:
     """The text in pieces, matches of `pattern` marked and every character that would not be seen named.
 
-    >>> [piece.text for piece in pieces("ab\\u202ecd\\x1b")]
+    >>> [run.text for run in styled("ab\\u202ecd\\x1b")]
     ['ab', 'U+202E', 'cd', 'ESC']
     """
     at = 0
     for match in islice(pattern.finditer(text), MOST_MARKS) if pattern else ():
-        yield from _named(text[at : match.start()], "")
-        yield from _named(match[0], "mark")
+        yield from _with_hidden_named(text[at : match.start()], "")
+        yield from _with_hidden_named(match[0], "mark")
         at = match.end()
-    yield from _named(text[at:], "")
+    yield from _with_hidden_named(text[at:], "")
 
 
-def _named(text: str, kind: str) -> Iterator[StyledText]:
+def _with_hidden_named(text: str, kind: str) -> Iterator[StyledText]:
     at = 0
     for match in _HIDDEN.finditer(text):
         if at < match.start():

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TextIO
 
 from stepdown.audit.exchange.records import (
-    Format,
-    Incoming,
-    Outgoing,
-    file_text,
-    lower_text,
-    plain,
+    ExchangeFormat,
+    IncomingAnswer,
+    OutgoingStep,
+    lower_answers_text,
+    message_text,
     question,
+    read_file_text,
     tool_list,
     transcript,
 )
@@ -60,7 +60,7 @@ def unquoted(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
+def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
     table = csv.writer(out, lineterminator="\r\n")
     table.writerow(COLUMNS)
     count = 0
@@ -74,8 +74,8 @@ def _write(steps: Iterable[Outgoing], out: TextIO) -> int:
             question(case),
             case.tier,
             case.below or "",
-            _fitting(plain(case.response)),
-            _fitting(lower_text(case.lower)),
+            _fitting(message_text(case.response)),
+            _fitting(lower_answers_text(case.lower)),
             _fitting(transcript(case)),
             _fitting(tool_list(case)),
             str(case.step_index),
@@ -93,8 +93,8 @@ def _fitting(text: str) -> str:
     return f"[{len(text) - LONGEST_CELL} characters left out]\n{text[-LONGEST_CELL:]}"
 
 
-def _read(path: Path) -> Iterator[Incoming]:
-    text = file_text(path)
+def _read(path: Path) -> Iterator[IncomingAnswer]:
+    text = read_file_text(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     header = text.split("\n", 1)[0]
     delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save so
@@ -116,11 +116,11 @@ def _read(path: Path) -> Iterator[Incoming]:
         raise BadInput(f"not CSV: {error}", file=path, line=table.line_num) from None
 
 
-def _answer(row: list[str], places: dict[str, int], line: int, item: int) -> Incoming:
+def _answer(row: list[str], places: dict[str, int], line: int, item: int) -> IncomingAnswer:
     if len(row) <= max(places.values()):
-        return Incoming(line, item, problem=f"the row has {len(row)} cells, too few for the columns")
+        return IncomingAnswer(line, item, problem=f"the row has {len(row)} cells, too few for the columns")
     cell = {name: unquoted(row[place]) for name, place in places.items()}
-    return Incoming(line, item, cell["id"], cell["prefix"], cell["reviewer"], cell["verdict"], cell["notes"])
+    return IncomingAnswer(line, item, cell["id"], cell["prefix"], cell["reviewer"], cell["verdict"], cell["notes"])
 
 
-FORMAT = Format(_write, _read, {})
+FORMAT = ExchangeFormat(_write, _read, {})
