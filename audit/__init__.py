@@ -1,1 +1,1 @@
-"""The human audit: which steps are sampled, and what a reviewer is given to judge them by."""
+"""The human audit: people check a sample of the labels, and their verdicts are applied to the run's files."""

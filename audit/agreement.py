@@ -1,4 +1,4 @@
-"""How far reviewers agree: Cohen's kappa of every two, Fleiss' kappa of all."""
+"""How far reviewers agree: Cohen's kappa of every two reviewers, Fleiss' kappa of all of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CATEGORIES = tuple(AuditVerdict)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement of some reviewers over the steps that all of them answered."""
+    """How far some reviewers agree on the steps that all of them answered."""
 
     reviewers: tuple[str, ...]
     steps: int
     same: int
-    """Steps on which all gave one verdict."""
+    """Steps on which all gave the same verdict."""
     kappa: float | None
-    """Agreement beyond chance; None where it is undefined: no step, or all verdicts are the same."""
+    """Agreement beyond chance. None where it is undefined: there is no step, or all verdicts are the same."""
 
 
 def cohen_agreements(said: Mapping[str, Mapping[str, AuditVerdict]]) -> list[Agreement]:
@@ -38,7 +38,7 @@ def cohen_agreements(said: Mapping[str, Mapping[str, AuditVerdict]]) -> list[Agr
 
 
 def fleiss_agreement(said: Mapping[str, Mapping[str, AuditVerdict]]) -> Agreement | None:
-    """Fleiss' kappa of all reviewers over the steps that every one of them answered; None for less than two."""
+    """Fleiss' kappa of all reviewers over the steps that every one of them answered; None for fewer than two."""
     reviewers = tuple(sorted(said))
     if len(reviewers) < 2:
         return None
@@ -50,7 +50,7 @@ def fleiss_agreement(said: Mapping[str, Mapping[str, AuditVerdict]]) -> Agreemen
 
 
 def _cohens_kappa(table: Sequence[Sequence[int]]) -> float | None:
-    """Of a table of first by second reviewer's verdicts.
+    """The kappa of a table of the first reviewer's verdicts by the second's.
 
     >>> _cohens_kappa([[20, 5, 0], [10, 15, 0], [0, 0, 0]])
     0.4
@@ -65,7 +65,7 @@ def _cohens_kappa(table: Sequence[Sequence[int]]) -> float | None:
 
 
 def _fleiss_kappa(table: Sequence[Sequence[int]]) -> float | None:
-    """Of a table of steps by category, each cell the number of reviewers who gave it."""
+    """The kappa of a table of steps by category; a cell is how many reviewers gave that verdict."""
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     if not table or _lies_in_one_category([[sum(column)] for column in zip(*table, strict=True)]):

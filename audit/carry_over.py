@@ -1,4 +1,4 @@
-"""Takes audit verdicts over from the run that a new version goes on from, where they still hold."""
+"""Carries audit verdicts over from the run that a new one relabels, where they still hold."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
 
 
 def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
-    """The folder of the run that `run` relabels, where its audit is to be had; None where it relabels none.
+    """Find the folder of the run that `run` relabels; None where it relabels none or that one was not audited.
 
-    `named` is where a person says it is. Raises BadInput where another run is there, or none that was audited.
+    `named` is where the user says that the earlier run is. Raises BadInput where that is another run, no run, or one
+    that was not audited.
     """
     origin = ledger.run.origin
     if origin is None:
@@ -45,10 +46,10 @@ def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | No
 
 
 def carry_over(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old: Path) -> Counter[str]:
-    """Take what was said of the old run's steps over into the store: steps by what became of what was said.
+    """Carry the verdicts on the old run's steps over into the store; return how many steps had which result.
 
-    A verdict is carried where prefix, label and the models one tier lower are the same; else the step is queued again
-    with what was said as history. Either way the step is in the new sample.
+    A verdict carries over where prefix, label and the models one tier lower are the same. Else the step is queued
+    again, with the old verdict as history. Either way the step is in the new sample.
     """
     new = _NewRunSteps(ledger, protocol)
     counts: Counter[str] = Counter()
@@ -82,7 +83,7 @@ def _carry_step(store: AuditStore, new: _NewRunSteps, reviewed: ReviewedStep, se
         if (said.reviewer, said.step_id) in settling:
             store.note_settling(said.reviewer, [said.step_id])
     if holds:
-        # One of two who were asked settles nothing, here as little as there.
+        # A step that waited for a second reviewer in the old run waits for them here too.
         store.wait_for(step.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
     return CARRIED if not former else AGAIN
 
@@ -96,7 +97,7 @@ def _changed(then: VerdictBasis, now: VerdictBasis) -> str:
 
 
 class _NewRunSteps:
-    """The new run's steps, with one trajectory in memory."""
+    """Reads the new run's steps, with one trajectory in memory."""
 
     def __init__(self, ledger: Ledger, protocol: ProtocolConfig) -> None:
         self._ledger, self._tiers = ledger, protocol.pool.tiers
@@ -104,7 +105,7 @@ class _NewRunSteps:
         self._trajectory: Trajectory = ()
 
     def step(self, old: AuditStep) -> tuple[AuditStep, str] | None:
-        """The step of the same id and its prefix's exact digest; None where the new run has none."""
+        """The new run's step of the same id, and its prefix's exact digest; None where the new run has none."""
         try:
             record = self._ledger.instance(old.benchmark, old.instance_id)
         except KeyError:

@@ -1,4 +1,4 @@
-"""What a reviewer gets for a sampled step, read from the run's ledger one step at a time. It names no model."""
+"""What a reviewer is shown of a sampled step, read from the run's ledger one step at a time. It names no model."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class ReviewCase:
     step_index: int
     total_steps: int
     messages: tuple[Message, ...]
-    """The frozen prefix, exactly as a router would see it."""
+    """The prefix, exactly as a router would see it."""
     tools: tuple[Tool, ...]
     prefix_digest: str
-    """The prefix's exact digest; a verdict is recorded with it."""
+    """The prefix's exact digest. A verdict is recorded with it."""
     tier: str
     """The label."""
     tier_id: int
     below: str | None
-    """The tier that the reviewer is asked about: one lower. None where the label is the lowest."""
+    """The tier that the reviewer is asked about, one below the label. None where the label is the lowest."""
     response: Message
-    """What was locked at the label's tier."""
+    """The response that was locked at the label's tier."""
     lower: tuple[LowerAnswer, ...]
-    """The trials one tier lower that came to a verdict, in the cascade's order; a technical one tells nothing."""
+    """What the trials one tier lower answered, in the cascade's order. Technical trials are left out."""
 
 
 class CaseReader:
-    """The cases of a run. Threads may share it. Made by `open_cases`."""
+    """Reads the cases of a run. Threads may share one. Made by `open_cases`."""
 
     def __init__(self, ledger: Ledger, protocol: ProtocolConfig, run: Path) -> None:
         self._ledger, self._run = ledger, run
@@ -50,7 +50,7 @@ class CaseReader:
         self._latest: tuple[int, Trajectory] = (0, ())
 
     def read(self, benchmark: str, instance_id: str, step_index: int) -> ReviewCase:
-        """The case of a step of a finished instance. Raises BadInput where the run has no such row."""
+        """Read the case of a step of a finished instance. Raises BadInput where the run has no such row."""
         record = self._read_record(benchmark, instance_id, step_index)
         trajectory = self._read_trajectory(record)
         step, lock = trajectory[step_index - 1], record.locks[step_index - 1]
@@ -76,12 +76,12 @@ class CaseReader:
         )
 
     def read_prefix_digest(self, benchmark: str, instance_id: str, step_index: int) -> str:
-        """The exact digest of a step's prefix. Raises BadInput where the run has no such row."""
+        """Read the exact digest of a step's prefix. Raises BadInput where the run has no such row."""
         record = self._read_record(benchmark, instance_id, step_index)
         return self._read_trajectory(record)[step_index - 1].prefix.exact
 
     def _read_trajectory(self, record: InstanceRecord) -> Trajectory:
-        # Steps are mostly asked for in the run's order: the latest trajectory is likely to be the next one.
+        # Steps are mostly read in the run's order, so the next step is likely to be of the same trajectory.
         number, trajectory = self._latest
         if number != record.id:
             trajectory = self._ledger.trajectory(record.final or 0)
@@ -100,6 +100,6 @@ class CaseReader:
 
 @contextmanager
 def open_cases(run_folder: Path) -> Iterator[CaseReader]:
-    """The cases of a run, to read while others may work on it. Raises BadInput where no run is there."""
+    """Open the cases of a run, also while a build works on it. Raises BadInput where there is no run."""
     with open_for_reading(run_folder) as (ledger, protocol):
         yield CaseReader(ledger, protocol, run_folder)

@@ -1,4 +1,4 @@
-"""A run's labelled steps, and the sample that is drawn from them into the audit's store."""
+"""Draws the sample of a run's labelled steps into the audit's store, and gives its steps to reviewers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from stepdown.builder.run.ledger import Ledger
 
 
 def load_audited_workloads(protocol: ProtocolConfig, include: Collection[str] = ()) -> list[str]:
-    """The workloads whose steps are audited: those of several steps, and those that are named. Runs their code.
+    """The workloads whose steps are audited: those with several steps a task, and those that `include` names.
 
-    Judged workloads of one turn have a judge calibrated against people instead. Raises BadInput: an unknown name.
+    Loads their harnesses, which runs their code. Workloads with one step a task are left out: where a judge grades
+    them, it is calibrated against people. Raises BadInput for an unknown name.
     """
     names: dict[str, bool] = {}
     for index, workload in enumerate(protocol.workloads):
@@ -34,7 +35,7 @@ def load_audited_workloads(protocol: ProtocolConfig, include: Collection[str] = 
 
 
 def count_labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[str, str], int]:
-    """How many labelled steps the run has, by workload and label."""
+    """Count the labelled steps of the run, by workload and label."""
     counts: Counter[tuple[str, str]] = Counter()
     for benchmark, _, places in ledger.labels():
         counts.update((benchmark, tiers[place].name) for place in places)
@@ -42,7 +43,7 @@ def count_labelled_steps(ledger: Ledger, tiers: Sequence[Tier]) -> dict[tuple[st
 
 
 def read_labelled_steps(ledger: Ledger, protocol: ProtocolConfig, workloads: Collection[str]) -> Iterator[AuditStep]:
-    """Every labelled step of the workloads, in the run's order; one instance in memory at a time."""
+    """Read every labelled step of the workloads, in the run's order, with one instance in memory at a time."""
     tiers = protocol.pool.tiers
     below = [models_below(tiers, index) for index in range(len(tiers))]
     named = [(tier.name, tier.id) for tier in tiers]
@@ -58,15 +59,16 @@ def read_labelled_steps(ledger: Ledger, protocol: ProtocolConfig, workloads: Col
 def draw_sample(
     store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, plan: SamplingPlan, workloads: Collection[str]
 ) -> int:
-    """Add the plan's sample to the store, where a step that is in it stays, whatever the plan; how many are new."""
+    """Add the plan's sample to the store, and return how many steps are new. Steps that are in the store stay in it."""
     new = store.add(sampled_steps(plan, lambda: read_labelled_steps(ledger, protocol, workloads)))
     keep_plan(store, plan, workloads)
     return new
 
 
 def assign_disputed_steps(store: AuditStore, reviewer: str) -> int:
-    """Assign the steps on which reviewers disagree, and nothing else, to a further one; how many. Where there are none,
-    the reviewer is known all the same, with a queue that holds nothing.
+    """Assign the steps on which reviewers disagree, and nothing else, to a further reviewer; return how many.
+
+    Where there are none, the reviewer becomes known all the same, with an empty queue.
 
     Raises BadInput where the reviewer has a queue of all steps already.
     """
@@ -84,9 +86,9 @@ def assign_disputed_steps(store: AuditStore, reviewer: str) -> int:
 
 
 def share_out_steps(store: AuditStore, reviewers: Sequence[str], overlap: float, seed: int) -> None:
-    """Assign what is assigned to nobody yet: a share `overlap` to all of the reviewers, the rest to one of them each.
+    """Assign the steps that nobody has yet: a share `overlap` of them to all reviewers, each of the others to one.
 
-    Without reviewers, as it was shared out before. A reviewer's queue is what is assigned to them.
+    Without reviewers, steps are shared out as the time before. A reviewer's queue is what is assigned to them.
     """
     if reviewers:
         store.set_meta(SPLIT, {"reviewers": list(reviewers), "overlap": overlap, "seed": seed})

@@ -1,4 +1,4 @@
-"""Which steps are audited: a step's own hash decides, so the choice is the same anywhere and stable as a run grows."""
+"""Which steps are audited: a step's own hash decides, so the sample is the same anywhere and stable as a run grows."""
 
 from __future__ import annotations
 
@@ -17,35 +17,36 @@ class SamplingPlan:
     """How a sample is drawn."""
 
     rate: float
-    """Share of the steps of each stratum."""
+    """The share of each stratum's steps that is sampled."""
     seed: int
     minimum: int = 0
-    """Steps of a stratum, at least, as far as it has them: those of the smallest draws are added to the rate's."""
+    """The least number of steps of a stratum, as far as it has so many. Those of the smallest draws are added."""
     strata: Literal["workload", "tier"] = "workload"
-    """What the minimum is counted by: a workload, or a tier of one."""
+    """What the minimum applies to: each workload, or each tier of a workload."""
 
     def stratum(self, step: AuditStep) -> tuple[str, str]:
         return step.benchmark, step.tier if self.strata == "tier" else ""
 
 
 def sampled_steps(plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]) -> Iterator[AuditStep]:
-    """The steps that the plan samples, in the order in which `steps()` has them. It is read twice where the plan has a
-    minimum; what is held in memory are the minimum's draws.
+    """The steps that the plan samples, in the order of `steps()`.
 
-    A stratum's sample are its smallest draws, either way: all below the rate, or as many as the minimum says.
+    A stratum's sample is always the steps with the smallest draws: all draws below the rate, or as many as the minimum
+    says if those are more. `steps` is called twice where the plan has a minimum; only the minimum's draws are held in
+    memory.
     """
-    reaches = _largest_minimum_draws(plan, steps)
+    largest = _largest_minimum_draws(plan, steps)
     below_rate, seed = plan.rate * DRAWS, plan.seed
     for step in steps():
         draw = draw_of(seed, step.id)
-        if draw < below_rate or (reaches and draw <= reaches[plan.stratum(step)]):
+        if draw < below_rate or (largest and draw <= largest[plan.stratum(step)]):
             yield step
 
 
 def _largest_minimum_draws(
     plan: SamplingPlan, steps: Callable[[], Iterable[AuditStep]]
 ) -> Mapping[tuple[str, str], int]:
-    """The largest of the draws that fill each stratum's minimum; empty where the plan has none."""
+    """For each stratum the largest of the draws that fill its minimum; empty where the plan has no minimum."""
     if plan.minimum < 1:
         return {}
     smallest: dict[tuple[str, str], list[int]] = defaultdict(list)  # heaps, the largest draw on top, negated
@@ -61,7 +62,9 @@ def _largest_minimum_draws(
 def assignments(
     steps: Iterable[str], reviewers: tuple[str, ...], overlap: float, seed: int
 ) -> Iterator[tuple[str, str]]:
-    """Who reviews which step, as (reviewer, step id): a share `overlap` of the steps goes to all, others to one each.
+    """Who reviews which step, as (reviewer, step id).
+
+    A share `overlap` of the steps goes to all reviewers, each of the others to one of them.
 
     >>> list(assignments(["made/job/1"], ("ann", "bob"), 1.0, 0))
     [('ann', 'made/job/1'), ('bob', 'made/job/1')]

@@ -1,4 +1,4 @@
-"""What the reviewers of a step came to, and what follows for its instance."""
+"""What the review of a step came to, and whether that holds its instance back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ReviewOutcome(StrEnum):
     LOWER = "further-downgradeable"
     UNCERTAIN = "uncertain"
     DISAGREE = "reviewers disagree"
-    """No verdict has more than half of those given: a further reviewer can settle it."""
+    """No verdict has more than half of the votes. A further reviewer can settle it."""
     OPEN = "not reviewed"
-    """By nobody, or not yet by all it was assigned to."""
+    """Nobody has answered, or not yet everybody whom it was assigned to."""
 
     @property
     def holds_back(self) -> bool:
@@ -25,14 +25,15 @@ class ReviewOutcome(StrEnum):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether reviewers came to one."""
+        """Whether reviewers came to a verdict."""
         return self in (ReviewOutcome.TIGHT, ReviewOutcome.LOWER, ReviewOutcome.UNCERTAIN)
 
 
 def review_outcome(step: ReviewedStep) -> ReviewOutcome:
-    """The verdict of more than half of a step's reviewers, those who have not answered counted as well.
+    """The verdict of more than half of a step's reviewers, counting those who have not answered yet.
 
-    Two who agree settle it; two who do not need a third. `further-downgradeable` of the lowest label is no verdict.
+    Two who agree settle a step; two who disagree need a third. `further-downgradeable` on the lowest label does not
+    count.
     """
     counts = Counter(
         said.verdict for said in step.said if not (step.step.lowest and said.verdict is AuditVerdict.LOWER)

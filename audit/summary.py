@@ -1,4 +1,4 @@
-"""What an audit has found: how tight labels are, how far reviewers agree, and what to expect of the whole corpus."""
+"""What an audit has found: how tight labels are, how far reviewers agree, and how many labels are likely too high."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class AuditSlice:
-    """A row of the paper's table (section 5): a workload, or all of them."""
+    """A row of the paper's table (section 5): the audit of one workload, or of all of them."""
 
     name: str
     steps: int
     """Labelled steps of the run."""
     sampled: int
     settled: int
-    """Sampled steps whose reviewers came to a verdict: what shares are of."""
+    """Sampled steps whose reviewers came to a verdict. Shares are of these."""
     tight: int
     uncertain: int
     downgradeable: int
     disagree: int
     open: int
-    """Not reviewed yet."""
+    """Steps whose review is not finished."""
 
     @property
     def tight_share(self) -> float | None:
@@ -47,20 +47,20 @@ class AuditSlice:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTooHigh:
-    """How many labels of a part of the corpus are still too high, extrapolated from its sample.
+    """How many labels of a workload, or of one of its tiers, are likely still too high, extrapolated from the sample.
 
-    Sampled steps that were reviewed are left out: those that can go lower are lowered when the verdicts are applied.
+    Reviewed steps are left out: those that can go lower are lowered when the verdicts are applied.
     """
 
     workload: str
     tier: str
-    """Empty: all of the workload's."""
+    """Empty for all tiers of the workload."""
     left: int
-    """Steps that nobody settled."""
+    """Steps without a verdict, sampled or not."""
     settled: int
     downgradeable: int
     expected: float | None
-    """None where nothing of the stratum was settled: nothing is known."""
+    """None where no step of the stratum has a verdict: nothing is known."""
     low: float
     high: float
 
@@ -68,11 +68,11 @@ class ExpectedTooHigh:
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
     slices: tuple[AuditSlice, ...]
-    """By workload, and all of them last."""
+    """By workload, then of all workloads."""
     above_lowest: tuple[AuditSlice, ...]
-    """The same over labels above the lowest tier: a lowest one can only be tight."""
+    """The same for labels above the lowest tier only: a label of the lowest tier can only be tight."""
     expected: tuple[ExpectedTooHigh, ...]
-    """By workload and label, each workload's and the corpus's sums after them."""
+    """By workload and label, then the sum of each workload, then the sum of all."""
     cohen: tuple[Agreement, ...]
     fleiss: Agreement | None
 
@@ -91,12 +91,14 @@ def _slice_json(one: AuditSlice) -> dict[str, Any]:
 
 
 def summarise(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> AuditSummary:
-    """The summary of a run's audit. `steps` are the run's labelled steps by workload and label; `lowest` is the name of
-    the cheapest tier. Workloads that were not sampled are left out."""
+    """Summarise a run's audit. Workloads that were not sampled are left out.
+
+    `steps` counts the run's labelled steps by workload and label; `lowest` is the name of the cheapest tier.
+    """
     outcomes: dict[Stratum, Counter[ReviewOutcome]] = defaultdict(Counter)
     said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
-    # Who gets a step because others disagree on it, disagrees with one of them whatever they say: that is no measure
-    # of how far people agree.
+    # Whoever gets a step because two others disagree on it must disagree with one of them. That does not measure how
+    # far people agree, so it is left out.
     settling = store.settling()
     for reviewed in store.reviewed():
         outcomes[reviewed.step.benchmark, reviewed.step.tier][review_outcome(reviewed)] += 1
@@ -145,9 +147,10 @@ def _slices(
 def _extrapolated(
     outcomes: Mapping[Stratum, Counter[ReviewOutcome]], steps: Mapping[Stratum, int], lowest: str
 ) -> Iterator[ExpectedTooHigh]:
-    """Each stratum with its own 95% interval; then sums, whose intervals hold together with 95%.
+    """Each stratum with its own 95% interval, then the sums.
 
-    A sum's bounds are those of its strata, each at a level so high that all of them hold at once (Bonferroni).
+    A sum's interval adds up the intervals of its strata, each at a level so high that all of them hold at once with 95%
+    (Bonferroni).
     """
     strata = sorted(stratum for stratum in steps if stratum[1] != lowest)
     for stratum in strata:

@@ -1,4 +1,4 @@
-"""What a reviewer can say of a step, and the records that the audit's store gives back."""
+"""The verdicts that a reviewer can give, and the records that the audit's store gives back."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class AuditStep(NamedTuple):
     """The label."""
     tier_id: int
     lowest: bool
-    """Whether the label is the cheapest tier: then there is nothing lower, and it can only be tight."""
+    """Whether the label is the cheapest tier. Nothing is lower than that, so it can only be tight."""
     below: str
-    """Digest of who was not enough: the models one tier below the label."""
+    """Digest of the models one tier below the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdict:
-    """A verdict that stands: the latest of its reviewer on its step that was not taken back."""
+    """A verdict that stands: its reviewer's latest on its step that was not taken back."""
 
     step_id: str
     reviewer: str
@@ -87,7 +87,7 @@ class ReviewProgress:
 
 @dataclass(frozen=True, slots=True)
 class PreLabel:
-    """A model's guess at a step's audit verdict. Shown only after the reviewer has answered, so it cannot lead."""
+    """A model's guess at a step's audit verdict. Shown only after the reviewer has answered, so that it cannot lead."""
 
     verdict: AuditVerdict
     notes: str
@@ -95,12 +95,12 @@ class PreLabel:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedStep:
-    """A sampled step with all that stands of what reviewers said of it."""
+    """A sampled step with every reviewer's verdict that stands."""
 
     step: AuditStep
     said: tuple[RecordedVerdict, ...]
     awaited: int
-    """How many reviewers the step was assigned to who have not answered."""
+    """How many of the reviewers whom the step was assigned to have not answered."""
     awaited_by: tuple[str, ...] = ()
     """Their names, as far as they are known."""
 
@@ -119,7 +119,7 @@ class RevisionEntry:
 
 @dataclass(frozen=True, slots=True)
 class FormerVerdict:
-    """What was said of a step in the run that this one relabels, where it does not hold here any more."""
+    """A verdict from the run that this one relabels, which does not hold here any more."""
 
     reviewer: str
     verdict: AuditVerdict
@@ -130,8 +130,9 @@ class FormerVerdict:
 
 
 def reviewer_name(name: str, *, field: str = "reviewer") -> str:
-    """The name as it is stored, its characters composed: however a keyboard spells it, it is one reviewer. Raises
-    BadInput where it could not stand in a table, a file or an address.
+    """The name as it is stored. Characters are composed (NFC), so that two spellings of a name are one reviewer.
+
+    Raises BadInput for a name that cannot stand in a table, a file or an address.
 
     >>> reviewer_name(" ann ")
     'ann'
@@ -143,7 +144,7 @@ def reviewer_name(name: str, *, field: str = "reviewer") -> str:
 
 
 def look_alike(name: str, others: Iterable[str]) -> str | None:
-    """The other name that differs in nothing but capitals, spaces, or the form of its characters; None without one.
+    """The first other name that differs only in capitals, spaces, or the form of its characters; None if there is none.
 
     >>> look_alike("Ann B", ["bob", "ann  b"])
     'ann  b'
@@ -156,7 +157,7 @@ def _folded(name: str) -> str:
 
 
 def audit_verdict(text: str, *, field: str = "verdict") -> AuditVerdict:
-    """The verdict that a text names. Raises BadInput.
+    """The verdict that a text names. Raises BadInput where it names none.
 
     >>> audit_verdict("tight")
     <AuditVerdict.TIGHT: 'tight'>

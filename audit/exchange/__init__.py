@@ -1,6 +1,6 @@
-"""Review in another tool: sampled steps out as files, reviewed files back in.
+"""Review in another tool: sampled steps are exported as files, reviewed files are imported.
 
-`records` is what goes out and what comes back; each format is a file; `incoming` checks what comes back.
+`records` has what goes out and what comes back. Each format is a module. `incoming` checks what comes back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Argilla: plain records as its `Record.to_dict` has them, for a dataset made after `SETTINGS`."""
+"""Argilla: records in the form of its `Record.to_dict`, for a dataset that is made with `SETTINGS`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _record(step: OutgoingStep) -> dict[str, Any]:
         if step.notes:
             responses["notes"] = [{"value": step.notes, "user_id": user, "status": "submitted"}]
     return {
-        # A record's id is its own: a step that two people review is two records.
+        # A step that two people review is two records, so the reviewer is part of the id.
         "id": f"{case.id} {step.reviewer}" if step.reviewer else case.id,
         "fields": {
             "question": question(case),
@@ -68,7 +68,7 @@ def _record(step: OutgoingStep) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Answers out of exported records: an item for everyone who answered; drafts and discarded ones are none."""
+    """Read the answers of exported records, one for everyone who answered, without drafts and discarded answers."""
     for number, record in enumerate(read_json_array(path), 1):
         try:
             metadata = dict(record["metadata"])

@@ -1,5 +1,4 @@
-"""Checks a reviewed file line by line. Where anything is wrong with it, everything that is wrong is said, and nothing
-of it is taken."""
+"""Checks a reviewed file, answer by answer. Every problem is listed; a file with a problem is not imported at all."""
 
 from __future__ import annotations
 
@@ -18,33 +17,33 @@ IMPORT_SOURCE = "import"
 
 @dataclass(slots=True)
 class CheckedAnswers:
-    """What a file holds, checked: verdicts to be taken, or problems."""
+    """A file's answers after the check: verdicts to import, or problems."""
 
     verdicts: list[RecordedVerdict] = field(default_factory=list)
-    """Those that say something new."""
+    """Verdicts that are new."""
     unchanged: int = 0
-    """Answers that stand already, word by word."""
+    """Answers that the store has already, word for word."""
     blank: int = 0
     """Steps without a verdict."""
     noted: int = 0
-    """Those of them that have notes all the same."""
+    """How many of those have notes."""
     problems: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
-    """Reviewers whom the audit did not know."""
+    """Reviewers whom the audit did not know before."""
 
 
 class AnswerChecker:
     """Checks the answers of one file against a run's sample."""
 
     def __init__(self, store: AuditStore, cases: CaseReader, path: Path, reviewer: str | None) -> None:
-        """`reviewer` is whose the answers are: those that name nobody are theirs, and those of others are wrong."""
+        """`reviewer`, if named, gave all answers: one that names nobody is theirs, one of another is refused."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
         self._known = set(store.reviewers())
         people = {*self._known, *filter(None, [reviewer])}
         self._people = {name: name for name in people} | {account_id(name): name for name in people}
-        """Reviewers by the accounts that are certainly theirs."""
+        """Reviewers by name and by the account that an export gave them."""
         self.strangers: set[str] = set()
-        """Reviewers of the file whom the audit does not know."""
+        """Reviewers in the file whom the audit does not know."""
         self._queues: dict[str, set[str]] = {}
         self._current: dict[str, dict[str, RecordedVerdict]] = {}
         self._spoken: dict[str, set[tuple[str, str, str]]] = {}
@@ -70,7 +69,7 @@ class AnswerChecker:
         return checked
 
     def _check_answer(self, answer: IncomingAnswer, at: str) -> RecordedVerdict | None:
-        """The verdict of an answer; None where it has none. Raises BadInput, naming the place."""
+        """The verdict of an answer; None where it has none. Raises BadInput that names the place."""
         if answer.problem:
             raise self._wrong(answer, "", answer.problem)
         step = self._find_step(answer)
@@ -141,12 +140,14 @@ class AnswerChecker:
         if earlier != _place(answer):
             raise self._wrong(answer, "id", f"a duplicate: {reviewer!r} answers {step.id!r} at {earlier} already")
         if answer.line is None:
-            # Several answers of one item share its place: each further one is a duplicate of the first.
+            # The answers of one item have the same place, so a further one would not be seen as a duplicate.
             self._seen[reviewer, step.id] = f"{_place(answer)}, answered"
 
     def _check_news(self, answer: IncomingAnswer, said: RecordedVerdict) -> None:
-        """An answer that its reviewer has given before and changed since, is most likely what an older export put into
-        the file: taking it would put it before the newer one."""
+        """Refuse an answer that its reviewer has given before and changed since.
+
+        Most likely an older export put it into the file; importing it would replace the newer answer.
+        """
         if not self._stands(said) and (said.step_id, said.verdict.value, said.notes) in self._spoken[said.reviewer]:
             problem = (
                 f"{said.reviewer!r} said this of {said.step_id!r} before and has said otherwise since: leave `verdict` "
@@ -170,5 +171,5 @@ def _place(answer: IncomingAnswer) -> str:
 def check_answers(
     store: AuditStore, cases: CaseReader, path: Path, answers: Iterator[IncomingAnswer], reviewer: str | None = None
 ) -> CheckedAnswers:
-    """The answers of a file, checked against a run's sample. Raises BadInput where the file cannot be read."""
+    """Check the answers of a file against a run's sample. Raises BadInput where the file cannot be read."""
     return AnswerChecker(store, cases, path, reviewer).check(answers)

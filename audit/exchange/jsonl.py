@@ -1,4 +1,4 @@
-"""JSONL: a step a line, everything in it; a reviewer fills in `verdict` and `notes`."""
+"""JSONL: one step a line with all that a reviewer is shown; the reviewer fills in `verdict` and `notes`."""
 
 from __future__ import annotations
 

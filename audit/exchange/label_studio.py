@@ -42,7 +42,7 @@ def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
 
 
 def write_json_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
-    """A JSON array, an item a line, one in memory at a time; how many were written."""
+    """Write a JSON array, one item a line and one in memory at a time; return how many."""
     count = 0
     for item in items:
         out.write(("[\n" if not count else ",\n") + json.dumps(item))
@@ -81,7 +81,7 @@ def _result(control: str, kind: str, value: dict[str, list[str]]) -> dict[str, A
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Answers out of an export in Label Studio's own JSON: an item for every annotation that was not cancelled."""
+    """Read the answers of an export in Label Studio's own JSON, one for every annotation that was not cancelled."""
     for number, task in enumerate(read_json_array(path), 1):
         data = task.get("data") if isinstance(task, dict) else None
         annotations = task.get("annotations", []) if isinstance(task, dict) else None
@@ -108,7 +108,7 @@ def _read(path: Path) -> Iterator[IncomingAnswer]:
 
 
 def read_json_array(path: Path) -> list[Any]:
-    """The items of a file that is one JSON array. Raises BadInput."""
+    """Read the items of a file that is one JSON array. Raises BadInput."""
     try:
         items = parsed_json(read_file_text(path))
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What goes out to a reviewer's tool and what comes back, whatever the format."""
+"""What is exported for a reviewer's tool and what comes back from it, whatever the format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepdown.builder.records import Message
 
 @dataclass(frozen=True, slots=True)
 class OutgoingStep:
-    """A step for a reviewer, with what the reviewer has said of it already."""
+    """A step for a reviewer, with the reviewer's earlier answer if there is one."""
 
     case: ReviewCase
     reviewer: str
@@ -30,22 +30,22 @@ class OutgoingStep:
 
 @dataclass(frozen=True, slots=True)
 class IncomingAnswer:
-    """A reviewer's answer as a file has it: nothing of it is checked."""
+    """A reviewer's answer as it stands in a file. Nothing of it is checked yet."""
 
     line: int | None
-    """Of the file, where the format has lines."""
+    """Its line in the file, where the format has lines."""
     item: int
     """Its number in the file, from 1."""
     id: Any = None
     prefix_digest: Any = None
     reviewer: Any = None
-    """Whose step it is."""
+    """Whom the step was exported for."""
     verdict: Any = None
     notes: Any = None
     problem: str = ""
     """Why it could not be read at all."""
     account: str = ""
-    """Who answered, where the tool says so: an account of its own, or its number."""
+    """Who answered, where the tool says so: the name or the number of an account of the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class ExchangeFormat:
     """A way to write steps into one text file and to read answers out of it."""
 
     write: Callable[[Iterable[OutgoingStep], TextIO], int]
-    """How many were written; one step is in memory at a time."""
+    """Writes the steps, one in memory at a time, and returns how many."""
     read: Callable[[Path], Iterator[IncomingAnswer]]
-    """Raises BadInput where the file is not of the format at all."""
+    """Reads the answers. Raises BadInput where the file is not of this format."""
     beside: Mapping[str, str]
-    """Further files by the ending of their name, that the tool needs."""
+    """Further files that the tool needs: their text by the ending of their name."""
 
 
 _PEOPLE = uuid.UUID("6f1f5c0e-7f0a-5a52-9f6c-0d3c1f0e9b11")
-"""The namespace of reviewers' ids."""
+"""The namespace of the accounts that are made of reviewers' names."""
 
 
 def account_id(reviewer: str) -> str:
@@ -74,13 +74,14 @@ def account_id(reviewer: str) -> str:
 
 
 def read_file_text(path: Path) -> str:
-    """The file's text; the mark that some programs put before it is no part of it. Raises BadInput."""
+    """Read the file's text, without the byte order mark that some programs put before it. Raises BadInput."""
     return read_text(path).removeprefix("\ufeff")
 
 
 def parsed_json(text: str) -> Any:
-    """The value that a JSON text holds. Raises ValueError, also where a key is given twice: one of the two would be
-    passed over; and RecursionError.
+    """The value that a JSON text holds. Raises ValueError and RecursionError.
+
+    A key that is given twice is a ValueError too: one of its two values would be lost.
 
     >>> parsed_json('{"verdict": "tight"}')
     {'verdict': 'tight'}
@@ -99,7 +100,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def message_text(message: Message) -> str:
     """A message as text: its content, then its tool calls.
 
-    >>> message_text({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]})
+    >>> message_text({"content": "so", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]})
     'so\\nf({})'
     """
     content = message.get("content") or ""
@@ -111,17 +112,17 @@ def message_text(message: Message) -> str:
 
 
 def transcript(case: ReviewCase) -> str:
-    """The prefix as text, a block a message."""
+    """The prefix as text, one block a message."""
     return "\n\n".join(f"[{message['role']}]\n{message_text(message)}" for message in case.messages)
 
 
 def tool_list(case: ReviewCase) -> str:
-    """The tools as text, one a line."""
+    """The tools as text, one tool a line."""
     return "\n".join(json.dumps(tool, ensure_ascii=False) for tool in case.tools)
 
 
 def lower_answers_text(answers: Iterable[LowerAnswer]) -> str:
-    """What one tier lower answered and why it did not count, as text."""
+    """What the candidates one tier lower answered, and why that did not count, as text."""
     blocks = []
     for answer in answers:
         said = message_text(answer.response) if answer.response else "(no answer)"
@@ -131,7 +132,7 @@ def lower_answers_text(answers: Iterable[LowerAnswer]) -> str:
 
 
 def question(case: ReviewCase) -> str:
-    """What the reviewer is asked."""
+    """The question that the reviewer is asked."""
     if case.below is None:
         return f"The label is {case.tier}, the lowest tier: is it tight?"
     return f"The label is {case.tier}. Would {case.below}, one tier lower, still handle this step?"

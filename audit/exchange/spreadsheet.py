@@ -1,4 +1,4 @@
-"""CSV, for a spreadsheet: a step a row, as text; a reviewer fills in `verdict` and `notes`."""
+"""CSV for a spreadsheet: one step a row, as text; the reviewer fills in `verdict` and `notes`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ COLUMNS = (
 NEEDED = ("id", "reviewer", "verdict", "notes", "prefix")
 
 LONGEST_CELL = 30_000
-"""Characters; a spreadsheet's cell takes 32,767. The end of a longer text is kept: it is what the step answers."""
+"""Characters. A spreadsheet's cell takes 32,767. Of a longer text the end is kept, which is what the step answers."""
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""What begins a formula, also in the wide forms that spreadsheets of East Asia take for one."""
+"""The beginning of a formula, also in the full-width forms that some spreadsheets accept."""
 
 
 def quoted(cell: str) -> str:
@@ -97,8 +97,8 @@ def _read(path: Path) -> Iterator[IncomingAnswer]:
     text = read_file_text(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     header = text.split("\n", 1)[0]
-    delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save so
-    # Strict: else a quote that is never closed takes all rows after it into its cell, without a word.
+    delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save semicolons
+    # Strict, since otherwise a quote that is never closed would silently swallow all rows after it.
     table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         names = next(table, [])
