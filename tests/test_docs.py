@@ -1,0 +1,190 @@
+"""Every command that README and docs show runs here, or stands in a table that says why no test can run it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from stepdown.builder.cli.main import main
+from stepdown.builder.config.loading import config_of
+from stepdown.builder.config.pool import Pool
+from stepdown.builder.config.validation import validated, yaml_value
+from stepdown.scoring.rates import Rate
+from tests.conftest import ROOT, stepdown
+from tests.documented import Command, Example, commands, examples, links, quoted
+from tests.judges import playing
+from tests.judges.playing import entries, reporting, with_judges
+from tests.provider import Provider
+from tests.workplace import Workplaces
+
+RUN_AFTER = {
+    "stepdown doctor configs/bfcl.yaml": "configured",
+    "stepdown build configs/bfcl.yaml --run runs/bfcl": "configured",
+    "stepdown estimate configs/bfcl.yaml": "configured",
+    "stepdown seeds convert TRAJECTORIES --model NAME --out seeds.jsonl": "configured",
+    "stepdown seeds convert TRAJECTORIES --model claude-opus-4.6 --out seeds.jsonl": "configured",
+    "stepdown judge try case.json --config run.yaml": "configured",
+    "stepdown judge calibrate rated.jsonl --plot picture.svg": "configured",
+    "stepdown status runs/bfcl": "built",
+    "stepdown resume runs/bfcl": "built",
+    "stepdown resume runs/bfcl --config configs/bfcl.yaml": "built",
+    "stepdown estimate configs/bfcl.yaml --run runs/bfcl": "built",
+    "stepdown relabel runs/may --config june.yaml --run runs/june": "built",
+    "stepdown audit sample runs/bfcl": "built",
+    "stepdown audit sample runs/q": "built",
+    "stepdown report runs/bfcl --out report.html": "built",
+    "stepdown diff runs/may runs/june": "relabelled",
+    "stepdown explain runs/june bfcl/multi_turn_base_0/3": "relabelled",
+    "stepdown cache stats runs/june": "relabelled",
+    "stepdown cache prune runs/may runs/june": "relabelled",
+    "stepdown cache verify runs/june": "relabelled",
+    "stepdown audit export runs/q -o steps.csv": "sampled",
+    "stepdown audit reassign runs/q ana cy": "sampled",
+    "stepdown audit repeat runs/q --times 3": "sampled",
+    "stepdown audit import runs/q steps.csv": "exported",
+    "stepdown audit summary runs/bfcl": "reviewed",
+    "stepdown audit summary runs/q": "reviewed",
+    "stepdown audit apply runs/bfcl": "reviewed",
+    "stepdown audit apply runs/q": "reviewed",
+    "stepdown audit undo runs/q": "applied",
+    "stepdown publish runs/bfcl --out releases/may --creator 'Example Lab'": "applied",
+    "stepdown publish runs/bfcl runs/swe --out releases/may --creator 'Example Lab'": "applied",
+    "stepdown verify releases/may": "released",
+    "stepdown score releases/may predictions.jsonl": "released",
+    "stepdown score DIR predictions.jsonl": "released",
+    "stepdown score DIR predictions.csv --split test --rows outcomes.jsonl": "released",
+    "stepdown report DIR --tables-only": "released",
+}
+RUN_AFTER["stepdown judge try --question 'When does it open?' --evidence hours.txt --answer 'At nine, until 7 pm.'"] = (
+    "configured"
+)
+"""Each command, and the stage of the workplace that it needs. It must end with exit code 0."""
+
+NOT_RUN = {
+    "make quickstart": "installs packages, runs local models for minutes: .ci/run runs it",
+    "make test": "it is what runs this test",
+    "make full": "installs packages: `make test` builds on it",
+    ". .venv/bin/activate": "changes the shell that it is typed in",
+    "export OPENROUTER_API_KEY=...": "stands for a key of one's own",
+    "pip install 'stepdown[audit]'": "installs packages",
+    "stepdown audit serve runs/q --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
+    "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
+    "stepdown doctor configs/swebench.yaml": "needs Docker: tests/swebench/test_swebench_doctor.py runs it",
+    "stepdown estimate configs/swebench.yaml --steps 12": "reads the data set from Hugging Face",
+    "stepdown build configs/swebench.yaml --run runs/swebench": "takes days, and a key",
+    "stepdown resume runs/swebench": "takes days, and a key",
+    "stepdown build configs/qa-quickstart.yaml --run runs/qa": "local models, a minute: tests/judged/test_qa_builds.py",
+    "stepdown build configs/mtrag.yaml --run runs/mtrag": "upstream's data, a key: tests/judged/test_judged_builds.py",
+    "stepdown build configs/qmsum.yaml --run runs/qmsum": "upstream's data, a key: tests/judged/test_judged_builds.py",
+    "stepdown judge calibrate ../shared/data/mtrag_human_calibration.jsonl --threshold 0.7 --plot calibration.svg":
+        "reads a file beside the checkout: tests/judges/test_judge_calibration.py runs it where the file is",
+}  # fmt: skip
+"""Each command that can not run here, with the reason."""
+
+SHOWN = list(commands())
+EXAMPLES = list(examples())
+
+
+@pytest.fixture(scope="module")
+def workplaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplaces]:
+    before = Path.cwd()
+    yield Workplaces(tmp_path_factory.mktemp("workplaces"), os.chdir)
+    os.chdir(before)
+
+
+@pytest.fixture
+def place(tmp_path: Path, workplaces: Workplaces) -> Iterator[Path]:
+    before = Path.cwd()
+    yield tmp_path
+    os.chdir(before)
+
+
+def test_every_command_is_run_or_says_why_not() -> None:
+    known = {*RUN_AFTER, *NOT_RUN}
+    assert [f"{command.page}: {command.text}" for command in SHOWN if command.text not in known] == []
+
+
+def test_the_tables_hold_no_command_that_is_shown_nowhere() -> None:
+    shown = {command.text for command in SHOWN}
+    assert len(shown) > 40
+    assert sorted({*RUN_AFTER, *NOT_RUN} - shown) == []
+    assert RUN_AFTER.keys() & NOT_RUN.keys() == set()
+
+
+def test_the_tests_that_run_a_command_elsewhere_are_there() -> None:
+    named = [file for reason in NOT_RUN.values() for file in re.findall(r"tests/\S+\.py", reason)]
+    assert len(named) > 5
+    assert [file for file in named if not (ROOT / file).exists()] == []
+
+
+@pytest.mark.parametrize("text", RUN_AFTER)
+def test_a_documented_command_works(
+    text: str, place: Path, workplaces: Workplaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "...")
+    monkeypatch.setenv("MSWEA_SILENT_STARTUP", "1")
+    workplaces.make(RUN_AFTER[text], place)
+    with Provider({"sloppy": reporting(playing.sloppy)}) as judge:
+        Path("run.yaml").write_text(with_judges(judge.url, "sloppy").model_dump_json())
+        Path("case.json").write_text(next(iter(entries())).case.model_dump_json())
+        done = stepdown(*shlex.split(text)[1:])
+    assert done.code == 0, done.err + done.out
+
+
+def test_what_prose_quotes_of_the_command_is_there() -> None:
+    calls = list(quoted())
+    assert len(calls) > 5
+    assert [wrong for call in calls if (wrong := _wrong(call))] == []
+
+
+def _wrong(call: Command) -> str:
+    """What a quoted call names that the command does not have; empty if nothing."""
+    command: click.Command = main
+    context = click.Context(main)
+    for word in call.text.split()[1:]:
+        if word.startswith("--") and not _has(command, word.split("=")[0]):
+            return f"{call.page}: {call.text}: no option {word}"
+        if isinstance(command, click.Group) and word.islower() and word.isalpha():
+            inner = command.get_command(context, word)
+            if inner is None:
+                return f"{call.page}: {call.text}: no command {word}"
+            command = inner
+    return ""
+
+
+def _has(command: click.Command, option: str) -> bool:
+    return any(option in (*parameter.opts, *parameter.secondary_opts, "--help") for parameter in command.params)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.page}:{example.line}")
+def test_an_example_of_a_config_is_one(example: Example) -> None:
+    """Whole configs and pools, the parts of a config that pages show alone, and rates."""
+    data = yaml_value(example.text)
+    if data.keys() & {"protocol", "operation"}:
+        protocol = {"pool": "pools/paper.yaml", "workloads": [{"harness": "bfcl", "seeds": {"source": "reference"}}]}
+        config_of({**data, "protocol": {**protocol, **data.get("protocol", {})}}, ROOT / "configs")
+    elif "tiers" in data:
+        validated(Pool, data)
+    else:
+        assert validated(dict[str, Rate], data)
+
+
+def test_links_lead_somewhere() -> None:
+    found = list(links())
+    assert len(found) > 60
+    assert [f"{page}: {target.name}#{anchor}" for page, target, anchor in found if not _there(target, anchor)] == []
+
+
+def _there(target: Path, anchor: str) -> bool:
+    if not target.exists():
+        return False
+    if not anchor:
+        return True
+    headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    return anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,0 +1,171 @@
+"""A folder in which the documented commands can run: their configs and runs, small and without a key.
+
+The runs are real ones of two BFCL tasks each, in which the workload's pseudo-model plays every tier.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.audit.reviewing import review, tight
+from tests.conftest import ROOT, Result, stepdown
+
+TIERS = ("low", "mid", "mid_high", "high")
+MULTI_TURN = ["multi_turn_base_0", "multi_turn_base_50"]
+SINGLE_TURN = {"simple_python": 2}
+
+
+def _pool(version: str, models: int = 1) -> dict[str, Any]:
+    """A pool in which the reference plays every tier, under so many names."""
+    return {
+        "version": version,
+        "tiers": [
+            {
+                "name": tier,
+                "id": number,
+                "models": [
+                    {"name": f"{tier}-{one}", "model": "workload/reference", "revision": f"{tier}-{one}"}
+                    for one in range(models)
+                ],
+            }
+            for number, tier in enumerate(TIERS)
+        ],
+    }
+
+
+def _config(categories: Mapping[str, Any], pool: Mapping[str, Any]) -> dict[str, Any]:
+    workload = {"harness": "bfcl", "source": {"categories": categories}, "seeds": {"source": "reference"}}
+    return {"protocol": {"pool": pool, "workloads": [workload], "audit": {"rate": 0.5}}}
+
+
+class Workplaces:
+    """Makes workplaces, each from a template that the commands before it have left, and that is made once."""
+
+    def __init__(self, folder: Path, here: Callable[[Path], None]) -> None:
+        """`here` changes the working folder."""
+        self._folder, self._here = folder, here
+        self._made = {"": folder / "empty"}
+        (folder / "empty").mkdir()
+
+    def make(self, stage: str, into: Path) -> None:
+        """A workplace of one's own at this stage (a function of this module), as the working folder."""
+        shutil.copytree(self._template(stage), into, symlinks=True, dirs_exist_ok=True)
+        self._here(into)
+
+    def _template(self, stage: str) -> Path:
+        if stage not in self._made:
+            prepare = STAGES[stage]
+            folder = self._folder / stage
+            self.make(_before(stage), folder)
+            prepare()
+            self._made[stage] = folder
+        return self._made[stage]
+
+
+def _before(stage: str) -> str:
+    names = ["", *STAGES]
+    return names[names.index(stage) - 1]
+
+
+def configured() -> None:
+    """Configs, and files that the commands read."""
+    for folder in ("configs", "data"):
+        shutil.copytree(ROOT / folder, folder, ignore=shutil.ignore_patterns("upstream"))
+    Path("configs/bfcl.yaml").write_text(json.dumps(_config({"multi_turn_base": MULTI_TURN}, _pool("may"))))
+    Path("june.yaml").write_text(json.dumps(_config({"multi_turn_base": MULTI_TURN}, _pool("june", models=2))))
+    Path("swe.yaml").write_text(json.dumps(_config(SINGLE_TURN, _pool("may"))))
+    Path("hours.txt").write_text("Open from 9 am to 7 pm.\n")
+    Path("rated.jsonl").write_text("".join(json.dumps(_rated(number)) + "\n" for number in range(24)))
+    Path("TRAJECTORIES").mkdir()
+    Path("TRAJECTORIES/spans__spans-1.traj.json").write_text(json.dumps(_TRAJECTORY))
+
+
+def built() -> None:
+    """The finished runs that the pages speak of."""
+    _ok("build", "configs/bfcl.yaml", "--run", "runs/bfcl")
+    _ok("build", "swe.yaml", "--run", "runs/swe")
+    for other in ("may", "q"):
+        shutil.copytree("runs/bfcl", f"runs/{other}")
+
+
+def relabelled() -> None:
+    """A new version of a run."""
+    _ok("relabel", "runs/may", "--config", "june.yaml", "--run", "runs/june")
+
+
+def sampled() -> None:
+    """Steps drawn for the audit, and shared out."""
+    for run in ("runs/bfcl", "runs/q"):
+        _ok("audit", "sample", run, "--reviewers", "ana,bo")
+
+
+def exported() -> None:
+    """Steps put out for another tool, and reviewed there."""
+    _ok("audit", "export", "runs/q", "-o", "steps.csv")
+    file = Path("steps.csv")
+    header, *lines = file.read_text(encoding="utf-8-sig").splitlines()
+    assert header.count("verdict") == 1
+    assert lines
+
+
+def reviewed() -> None:
+    """Every sampled step answered by all its reviewers."""
+    for run in ("runs/bfcl", "runs/q"):
+        for reviewer in ("ana", "bo"):
+            review(Path(run), reviewer, tight)
+
+
+def applied() -> None:
+    """The verdicts made into a revision of the run."""
+    for run in ("runs/bfcl", "runs/q"):
+        _ok("audit", "apply", run)
+
+
+def released() -> None:
+    """A release, and somebody's predictions for it."""
+    _ok("publish", "runs/bfcl", "--out", "releases/may", "--creator", "Example Lab")
+    shutil.copytree("releases/may", "DIR")
+    ids = [json.loads(line)["id"] for line in Path("DIR/question_bank.jsonl").read_text().splitlines()]
+    Path("predictions.jsonl").write_text("".join(json.dumps({"id": one, "tier": "mid"}) + "\n" for one in ids))
+    Path("predictions.csv").write_text("id,tier\n" + "".join(f"{one},mid\n" for one in ids))
+
+
+STAGES: dict[str, Callable[[], None]] = {
+    stage.__name__: stage for stage in (configured, built, relabelled, sampled, exported, reviewed, applied, released)
+}
+"""In order: each stage begins where the one before it ended."""
+
+_TRAJECTORY = {
+    "info": {"exit_status": "Submitted", "submission": "", "config": {"model": {"model_name": "NAME"}}},
+    "messages": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "mend it"},
+        {"role": "assistant", "content": "I look.\n\n```bash\nls\n```"},
+        {"role": "user", "content": "<returncode>0</returncode>"},
+    ],
+    "trajectory_format": "mini-swe-agent-1",
+}
+
+
+def _rated(number: int) -> dict[str, Any]:
+    """An answer that people rated, and a judge scored: every third one is bad."""
+    good = number % 3 != 0
+    return {
+        "task_id": f"talk-{number // 4}<::>{number % 4}",
+        "answerability": ["ANSWERABLE"],
+        "input": [{"speaker": "user", "text": "How many rooms are there?"}],
+        "contexts": [{"document_id": "d", "text": "There are 12 rooms."}],
+        "answer": "There are 12 rooms." if good else "There are 99 rooms.",
+        "human": {"faithfulness": [4, 3, 4] if good else [2, 4, 2], "appropriateness": [4], "completeness": [3, 3]},
+        "judges": {"fair": 0.9 if number % 5 else 0.4},
+    }
+
+
+def _ok(*words: str) -> Result:
+    done = stepdown(*words)
+    assert done.code == 0, done.err + done.out
+    return done
