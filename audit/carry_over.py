@@ -25,7 +25,7 @@ def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | No
     `named` is where the user says that the earlier run is. Raises BadInput where that is another run, no run, or one
     that was not audited.
     """
-    origin = ledger.run.origin
+    origin = ledger.meta.run.origin
     if origin is None:
         if named is not None:
             raise BadInput("the run relabels no other one: there are no verdicts to take over", file=run)
@@ -36,7 +36,7 @@ def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | No
             raise BadInput("no run is here", file=named)
         return None
     with open_for_reading(place) as (old, _):
-        if old.run.id != origin.run:
+        if old.meta.run.id != origin.run:
             raise BadInput("this is not the run that the new one relabels", file=place)
     if (place / FILE_NAME).is_file():
         return place
@@ -54,7 +54,7 @@ def carry_over(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old:
     new = _NewRunSteps(ledger, protocol)
     counts: Counter[str] = Counter()
     with AuditStore(old) as before:
-        settling = before.settling()
+        settling = before.reviewers.settling()
         for reviewed in before.reviewed():
             if reviewed.said:
                 counts[_carry_step(store, new, reviewed, settling)] += 1
@@ -81,10 +81,10 @@ def _carry_step(store: AuditStore, new: _NewRunSteps, reviewed: ReviewedStep, se
     store.set_former(step.id, former)
     for said in holds:
         if (said.reviewer, said.step_id) in settling:
-            store.note_settling(said.reviewer, [said.step_id])
+            store.reviewers.note_settling(said.reviewer, [said.step_id])
     if holds:
         # A step that waited for a second reviewer in the old run waits for them here too.
-        store.wait_for(step.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
+        store.reviewers.wait_for(step.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})
     return CARRIED if not former else AGAIN
 
 
@@ -113,7 +113,7 @@ class _NewRunSteps:
         if record.state is not InstanceState.DONE or record.final is None or old.step_index > len(record.locks):
             return None
         if self._at is None or self._at.id != record.id:
-            self._at, self._trajectory = record, self._ledger.trajectory(record.final)
+            self._at, self._trajectory = record, self._ledger.trajectories.read(record.final)
         tier = record.locks[old.step_index - 1].tier
         named = self._tiers[tier]
         below = models_below(self._tiers, tier)

@@ -84,7 +84,7 @@ class CaseReader:
         # Steps are mostly read in the run's order, so the next step is likely to be of the same trajectory.
         number, trajectory = self._latest
         if number != record.id:
-            trajectory = self._ledger.trajectory(record.final or 0)
+            trajectory = self._ledger.trajectories.read(record.final or 0)
             self._latest = (record.id, trajectory)
         return trajectory
 

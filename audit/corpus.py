@@ -72,7 +72,7 @@ def assign_disputed_steps(store: AuditStore, reviewer: str) -> int:
 
     Raises BadInput where the reviewer has a queue of all steps already.
     """
-    if reviewer in store.reviewers() and store.reviews_everything(reviewer):
+    if reviewer in store.reviewers.names() and store.reviewers.reviews_everything(reviewer):
         raise BadInput(f"{reviewer!r} reviews every step already: name somebody else", field="--settle")
     disputed = [
         one.step.id
@@ -80,8 +80,8 @@ def assign_disputed_steps(store: AuditStore, reviewer: str) -> int:
         if review_outcome(one) is ReviewOutcome.DISAGREE and reviewer not in {said.reviewer for said in one.said}
     ]
     if disputed:
-        store.note_settling(reviewer, disputed)
-    store.assign([(reviewer, step) for step in disputed], [reviewer])
+        store.reviewers.note_settling(reviewer, disputed)
+    store.reviewers.assign([(reviewer, step) for step in disputed], [reviewer])
     return len(disputed)
 
 
@@ -95,4 +95,4 @@ def share_out_steps(store: AuditStore, reviewers: Sequence[str], overlap: float,
     split = store.meta(SPLIT)
     if split:
         names = tuple(split["reviewers"])
-        store.assign(list(assignments(store.unassigned(), names, split["overlap"], split["seed"])), names)
+        store.reviewers.assign(list(assignments(store.unassigned(), names, split["overlap"], split["seed"])), names)

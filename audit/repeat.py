@@ -80,7 +80,7 @@ class _InstanceRepeats:
         for step in steps:
             # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
             # strong model may come by this very prefix.
-            namespace = f"{Purpose.REPEAT.value} {self._ledger.run.id} {step}"
+            namespace = f"{Purpose.REPEAT.value} {self._ledger.meta.run.id} {step}"
             lock = self._record.locks[step - 1]
             limit = _limit(searched, step, lock) or len(current)
             for number in range(times):

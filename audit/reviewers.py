@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stepdown.audit.database import AuditDatabase, now
+from stepdown.audit.database import now
 from stepdown.audit.schema import STANDING
 from stepdown.audit.verdicts import look_alike, reviewer_name
+from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.errors import BadInput
 
 SPLIT = "split"
@@ -28,37 +29,46 @@ class Reassigned:
     """Whether all who take over had it already: then one reviewer less is awaited."""
 
 
-class Reviewers(AuditDatabase):
-    """The part of the store that says who reviews what."""
+class Reviewers:
+    """Who reviews what."""
 
-    def reviewers(self) -> list[str]:
-        return [name for (name,) in self._read("SELECT name FROM reviewers ORDER BY name")]
+    def __init__(self, file: SQLiteFile) -> None:
+        self._file = file
+
+    def names(self) -> list[str]:
+        """All who are known, in the order of their names."""
+        return [name for (name,) in self._file.read("SELECT name FROM reviewers ORDER BY name")]
 
     def reviews_everything(self, reviewer: str) -> bool:
         """Whether the reviewer's queue is every step, as it is unless steps were assigned to them."""
-        found = self._read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
+        found = self._file.read("SELECT everything FROM reviewers WHERE name = ?", (reviewer,))
         return bool(found[0][0]) if found else True
 
     def join(self, reviewer: str) -> str:
         """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
         name = reviewer_name(reviewer)
-        with self._transaction() as db:
-            self._check_new(db, name)
+        with self._file.transaction() as db:
+            self.refuse_look_alike(db, name)
             db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (name,))
         return name
 
-    def _check_new(self, db: sqlite3.Connection, name: str) -> None:
-        """Refuse a new name that is most likely a known one mistyped: one person would count as two."""
+    def refuse_look_alike(self, db: sqlite3.Connection, name: str) -> None:
+        """Raises BadInput for a new name that is most likely a known one mistyped: one person would count as two.
+
+        Within a transaction of the caller's.
+        """
         known = [other for (other,) in db.execute("SELECT name FROM reviewers ORDER BY name")]
         alike = look_alike(name, known)
         if name not in known and alike is not None:
-            raise BadInput(f"{name!r} is new and looks like the reviewer {alike!r}", file=self.path, field="reviewer")
+            raise BadInput(
+                f"{name!r} is new and looks like the reviewer {alike!r}", file=self._file.path, field="reviewer"
+            )
 
     def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
         """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for name in map(reviewer_name, reviewers):
-                self._check_new(db, name)
+                self.refuse_look_alike(db, name)
                 db.execute(
                     "INSERT INTO reviewers VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET everything = 0", (name,)
                 )
@@ -66,16 +76,16 @@ class Reviewers(AuditDatabase):
 
     def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
         """Say that a reviewer gets these steps because others disagree on them."""
-        settling = self.meta(_SETTLING) or {}
-        self.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
+        settling = self._file.meta(_SETTLING) or {}
+        self._file.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
 
     def settling(self) -> set[tuple[str, str]]:
         """Who reviews what only because others disagree on it, as (reviewer, step id)."""
-        return {(who, step) for who, steps in (self.meta(_SETTLING) or {}).items() for step in steps}
+        return {(who, step) for who, steps in (self._file.meta(_SETTLING) or {}).items() for step in steps}
 
     def wait_for(self, step_id: str, reviewers: Iterable[str]) -> None:
         """Have a step settled only when these reviewers have answered it too. Their queues stay what they are."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for reviewer in sorted(reviewers):
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (reviewer,))
                 db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
@@ -87,11 +97,11 @@ class Reviewers(AuditDatabase):
         What the giver said stays. The queue of a taker who is new is what they take. Steps that are shared out later go
         to the takers in the giver's place. Raises BadInput where the giver is unknown or nothing is to be moved.
         """
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             names = [reviewer_name(name, field="TO") for name in takers]
             self._check_handover(giver, names)
             for name in names:
-                self._check_new(db, name)
+                self.refuse_look_alike(db, name)
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 0)", (name,))
             moved = self._shared(self._open_steps(giver), names)
             db.executemany("DELETE FROM assignments WHERE reviewer = ? AND step = ?", ((giver, m.step) for m in moved))
@@ -102,19 +112,19 @@ class Reviewers(AuditDatabase):
                 "INSERT INTO reassignments (step, giver, taker, at) VALUES (?, ?, ?, ?)",
                 ((one.step, giver, one.taker, now()) for one in moved),
             )
-            self._follow(giver, names, moved)
+            self._follow(db, giver, names, moved)
         return moved
 
     def _check_handover(self, giver: str, takers: Sequence[str]) -> None:
-        known = self.reviewers()
+        known = self.names()
         if giver not in known:
             raise BadInput(
-                f"no reviewer {giver!r}; known are {', '.join(known) or 'none'}", file=self.path, field="FROM"
+                f"no reviewer {giver!r}; known are {', '.join(known) or 'none'}", file=self._file.path, field="FROM"
             )
         if len(set(takers)) < len(takers) or giver in takers:
             raise BadInput("a reviewer is named twice", field="TO")
         if not self._open_steps(giver):
-            raise BadInput(f"nothing to reassign: no step waits for {giver!r}", file=self.path, field="FROM")
+            raise BadInput(f"nothing to reassign: no step waits for {giver!r}", file=self._file.path, field="FROM")
 
     def _open_steps(self, reviewer: str) -> list[str]:
         """Ids of the steps that wait for a reviewer, in the queue's order."""
@@ -123,7 +133,7 @@ class Reviewers(AuditDatabase):
             f"AND NOT EXISTS ({STANDING} AND log.step = steps.id AND log.reviewer = assignments.reviewer) "
             "ORDER BY steps.place"
         )
-        return [step for (step,) in self._read(query, (reviewer,))]
+        return [step for (step,) in self._file.read(query, (reviewer,))]
 
     def _shared(self, steps: Iterable[str], takers: Sequence[str]) -> list[Reassigned]:
         held = {name: self._held(name) for name in takers}
@@ -141,17 +151,19 @@ class Reviewers(AuditDatabase):
         query = (
             f"SELECT step FROM assignments WHERE reviewer = ? UNION SELECT step FROM ({STANDING} AND log.reviewer = ?)"  # noqa: S608
         )
-        return {step for (step,) in self._read(query, (reviewer, reviewer))}
+        return {step for (step,) in self._file.read(query, (reviewer, reviewer))}
 
-    def _follow(self, giver: str, takers: Sequence[str], moved: Sequence[Reassigned]) -> None:
+    def _follow(self, db: sqlite3.Connection, giver: str, takers: Sequence[str], moved: Sequence[Reassigned]) -> None:
         """Have what is kept beside the assignments name the takers as well. Within a transaction."""
-        if (split := self.meta(SPLIT)) and giver in split["reviewers"]:
+        if (split := self._file.meta(SPLIT)) and giver in split["reviewers"]:
             others = [name for name in split["reviewers"] if name != giver]
-            self._put_meta(SPLIT, {**split, "reviewers": [*others, *(name for name in takers if name not in others)]})
-        settling = {name: set(steps) for name, steps in (self.meta(_SETTLING) or {}).items()}
+            self._file.put_meta(
+                db, SPLIT, {**split, "reviewers": [*others, *(name for name in takers if name not in others)]}
+            )
+        settling = {name: set(steps) for name, steps in (self._file.meta(_SETTLING) or {}).items()}
         for one in moved:
             if one.step in settling.get(giver, ()):
                 settling[giver].discard(one.step)
                 if not one.had:
                     settling.setdefault(one.taker, set()).add(one.step)
-        self._put_meta(_SETTLING, {name: sorted(steps) for name, steps in settling.items()})
+        self._file.put_meta(db, _SETTLING, {name: sorted(steps) for name, steps in settling.items()})

@@ -59,7 +59,7 @@ def current_files(run_folder: Path) -> Path:
 def standing_revision(store: AuditStore) -> tuple[int, str] | None:
     """The newest revision that was not undone, and the digest of its manifest."""
     standing: dict[int, str] = {}
-    for entry in store.revisions():
+    for entry in store.revisions.all():
         if entry.action == APPLIED:
             standing[entry.number] = entry.manifest
         else:
@@ -78,7 +78,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         store = stack.enter_context(AuditStore(run_folder))
         base = _read_manifest(run_folder)
         stack.enter_context(_alone_in(run_folder / FOLDER))
-        heard = store.entries()  # what is said from here on may be in some of the rows, and is not in all
+        heard = store.revisions.said()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
         shutil.rmtree(draft, ignore_errors=True)
@@ -89,7 +89,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         digest = write_document(draft / MANIFEST, manifest)
         draft.rename(place)
         sync_folder(place.parent)
-        store.note_revision(number, APPLIED, digest, heard)
+        store.revisions.record(number, APPLIED, digest, heard)
     return manifest
 
 
@@ -112,7 +112,7 @@ def undo(run_folder: Path) -> int:
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
         number, digest = standing
-        store.note_revision(number, UNDONE, digest, store.entries())
+        store.revisions.record(number, UNDONE, digest, store.revisions.said())
     return number
 
 
@@ -120,7 +120,7 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
     """A number that no revision has had, not even one that a killed process left unsaid."""
     folder = run_folder / FOLDER
     names = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()] if folder.is_dir() else []
-    return 1 + max([0, *names, *(entry.number for entry in store.revisions())])
+    return 1 + max([0, *names, *(entry.number for entry in store.revisions.all())])
 
 
 def _write_rows(

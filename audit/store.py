@@ -11,10 +11,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from stepdown.audit.database import FILE_NAME, now
+from stepdown.audit.database import FILE_NAME, now, open_database
 from stepdown.audit.reviewers import Reviewers
+from stepdown.audit.revisionlog import RevisionLog
 from stepdown.audit.schema import STANDING
 from stepdown.audit.verdicts import (
     LONGEST_NOTES,
@@ -26,7 +28,6 @@ from stepdown.audit.verdicts import (
     RecordedVerdict,
     ReviewedStep,
     ReviewProgress,
-    RevisionEntry,
     reviewer_name,
 )
 from stepdown.builder.errors import BadInput
@@ -37,18 +38,45 @@ __all__ = ["FILE_NAME", "AuditStore", "now", "plain_notes"]
 T = TypeVar("T")
 
 
-class AuditStore(Reviewers):
-    """One run's audit. A context manager.
+class AuditStore:
+    """One run's audit: the sampled steps and what was said of them, its reviewers, its revisions. A context manager.
 
     What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`), and
     survives the process and the power.
     """
 
+    def __init__(self, run_folder: Path, *, create: bool = False) -> None:
+        """Open the store of a run's folder. Raises BadInput where there is none (unless `create`) or it is unusable."""
+        self._file = open_database(run_folder, create=create)
+        self.reviewers = Reviewers(self._file)
+        self.revisions = RevisionLog(self._file)
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> AuditStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def meta(self, key: str) -> Any:
+        """A JSON value kept under a name; None where there is none."""
+        return self._file.meta(key)
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value under a name."""
+        self._file.set_meta(key, value)
+
     # The sampled steps
 
     def add(self, choices: Iterable[AuditStep]) -> int:
         """Keep sampled steps, in order, after those that are kept; returns how many are new. All of them or none."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             before = db.total_changes
             db.executemany(
                 "INSERT OR IGNORE INTO steps (id, benchmark, instance_id, step_index, tier, tier_id, lowest, below) "
@@ -64,14 +92,14 @@ class AuditStore(Reviewers):
         """Every sampled step in the queue's order, read in portions."""
         last = 0
         query = f"SELECT place, {_CHOICE} FROM steps WHERE place > ? ORDER BY place LIMIT 2000"  # noqa: S608
-        while page := self._read(query, (last,)):
+        while page := self._file.read(query, (last,)):
             last = page[-1][0]
             yield from (_choice(row[1:]) for row in page)
 
     def of_instance(self, benchmark: str, instance_id: str) -> list[ReviewedStep]:
         """The sampled steps of an instance, each with what was said of it."""
         query = f"SELECT {_CHOICE} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
-        return self._reviewed([_choice(row) for row in self._read(query, (benchmark, instance_id))])
+        return self._reviewed([_choice(row) for row in self._file.read(query, (benchmark, instance_id))])
 
     def reviewed(self) -> Iterator[ReviewedStep]:
         """Every sampled step in the queue's order with what was said of it, read in portions."""
@@ -84,11 +112,11 @@ class AuditStore(Reviewers):
         ids = json.dumps([step.id for step in steps])
         said: dict[str, list[RecordedVerdict]] = {step.id: [] for step in steps}
         among = "IN (SELECT value FROM json_each(?))"
-        for row in self._read(f"{STANDING} AND log.step {among} ORDER BY log.reviewer", (ids,)):
+        for row in self._file.read(f"{STANDING} AND log.step {among} ORDER BY log.reviewer", (ids,)):
             said[row[0]].append(_recorded(row))
         assigned: dict[str, list[str]] = {}
         query = f"SELECT step, reviewer FROM assignments WHERE step {among}"  # noqa: S608
-        for step, reviewer in self._read(query, (ids,)):
+        for step, reviewer in self._file.read(query, (ids,)):
             assigned.setdefault(step, []).append(reviewer)
         found = []
         for step in steps:
@@ -98,14 +126,14 @@ class AuditStore(Reviewers):
 
     def step(self, step_id: str) -> AuditStep:
         """A sampled step. Raises BadInput where it is not sampled."""
-        found = self._read(f"SELECT {_CHOICE} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
+        found = self._file.read(f"SELECT {_CHOICE} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
         if not found:
             raise BadInput(f"step {step_id[:200]!r} is not in the sample", file=self.path)
         return _choice(found[0])
 
     def count(self) -> int:
         """How many steps are sampled."""
-        return int(self._read("SELECT count(*) FROM steps")[0][0])
+        return int(self._file.read("SELECT count(*) FROM steps")[0][0])
 
     # Queues
 
@@ -114,14 +142,14 @@ class AuditStore(Reviewers):
         for portion in _portions(self.steps(), 500):
             ids = json.dumps([step.id for step in portion])
             query = "SELECT DISTINCT step FROM assignments WHERE step IN (SELECT value FROM json_each(?))"
-            taken = {step for (step,) in self._read(query, (ids,))}
+            taken = {step for (step,) in self._file.read(query, (ids,))}
             yield from (step.id for step in portion if step.id not in taken)
 
     def queue(self, reviewer: str) -> list[QueueItem]:
         """The reviewer's own steps, in order, each with that reviewer's verdict where it has one."""
         current = self.current(reviewer)
         items = []
-        for row in self._read(f"SELECT {_CHOICE} FROM steps WHERE {_OWN} ORDER BY place", (reviewer, reviewer)):  # noqa: S608
+        for row in self._file.read(f"SELECT {_CHOICE} FROM steps WHERE {_OWN} ORDER BY place", (reviewer, reviewer)):  # noqa: S608
             choice = _choice(row)
             said = current.get(choice.id)
             if said is None:
@@ -164,10 +192,10 @@ class AuditStore(Reviewers):
 
     def record_all(self, verdicts: Iterable[RecordedVerdict]) -> None:
         """Keep several verdicts: all of them or, where one can not be kept, none."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for said in verdicts:
                 named = replace(said, reviewer=reviewer_name(said.reviewer), step_id=clean_text(said.step_id))
-                self._check_new(db, named.reviewer)
+                self.reviewers.refuse_look_alike(db, named.reviewer)
                 db.execute("INSERT OR IGNORE INTO reviewers VALUES (?, 1)", (named.reviewer,))
                 self._check(db, named)
                 self._add_verdict(db, named)
@@ -178,7 +206,7 @@ class AuditStore(Reviewers):
         Those of a reviewer who has said something of the step here already, taken back or not, are left out.
         """
         kept = 0
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             for said in verdicts:
                 spoken = "SELECT 1 FROM log WHERE reviewer = ? AND step = ?"
                 if db.execute(spoken, (said.reviewer, said.step_id)).fetchone():
@@ -225,7 +253,7 @@ class AuditStore(Reviewers):
             "SELECT entry, step FROM log WHERE reviewer = ? AND verdict IS NOT NULL AND step = coalesce(?, step) "
             "AND NOT EXISTS (SELECT 1 FROM log AS back WHERE back.undoes = log.entry) ORDER BY entry DESC LIMIT 1"
         )
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             found = db.execute(query, (reviewer, step_id)).fetchone()
             if found is None:
                 return None
@@ -238,22 +266,24 @@ class AuditStore(Reviewers):
 
     def current(self, reviewer: str) -> dict[str, RecordedVerdict]:
         """The reviewer's verdicts that stand, by step id."""
-        rows = self._read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
+        rows = self._file.read(f"{STANDING} AND log.reviewer = ?", (reviewer,))
         return {row[0]: _recorded(row) for row in rows}
 
     def spoken(self, reviewer: str) -> set[tuple[str, str, str]]:
         """All that the reviewer ever said, whether it stands or not, as (step id, verdict, notes)."""
         query = "SELECT step, verdict, notes FROM log WHERE reviewer = ? AND verdict IS NOT NULL"
-        return set(self._read(query, (reviewer,)))
+        return set(self._file.read(query, (reviewer,)))
 
     def latest(self, reviewer: str) -> RecordedVerdict | None:
         """The verdict that `undo` would take back; None where there is none."""
-        rows = self._read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
+        rows = self._file.read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
         return _recorded(rows[0]) if rows else None
 
     def said(self, step_id: str) -> list[RecordedVerdict]:
         """All reviewers' verdicts on a step that stand, in the order of their names."""
-        return [_recorded(row) for row in self._read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))]
+        return [
+            _recorded(row) for row in self._file.read(f"{STANDING} AND log.step = ? ORDER BY log.reviewer", (step_id,))
+        ]
 
     def standing(self) -> Iterator[RecordedVerdict]:
         """Every verdict that stands, by step in the queue's order and then by reviewer, read in portions."""
@@ -264,7 +294,7 @@ class AuditStore(Reviewers):
 
     def set_prelabels(self, prelabels: Mapping[str, PreLabel]) -> None:
         """Keep a model's guesses by step id; those that were there for the steps are replaced."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO prelabels VALUES (?, ?, ?)",
                 ((step, guess.verdict.value, plain_notes(guess.notes)) for step, guess in prelabels.items()),
@@ -273,12 +303,13 @@ class AuditStore(Reviewers):
     def prelabel(self, reviewer: str, step_id: str) -> PreLabel | None:
         """The model's guess at a step; None where there is none, or this reviewer has not answered yet."""
         answered = f"EXISTS ({STANDING} AND log.step = prelabels.step AND log.reviewer = ?)"
-        rows = self._read(f"SELECT verdict, notes FROM prelabels WHERE step = ? AND {answered}", (step_id, reviewer))  # noqa: S608
+        query = f"SELECT verdict, notes FROM prelabels WHERE step = ? AND {answered}"  # noqa: S608
+        rows = self._file.read(query, (step_id, reviewer))
         return PreLabel(AuditVerdict(rows[0][0]), rows[0][1]) if rows else None
 
     def set_former(self, step_id: str, former: Iterable[FormerVerdict]) -> None:
         """Keep what was said of a step in an earlier version, where it does not hold here."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.executemany(
                 "INSERT OR IGNORE INTO former VALUES (?, ?, ?, ?, ?, ?)",
                 ((step_id, f.reviewer, f.verdict.value, plain_notes(f.notes), f.at, f.why) for f in former),
@@ -286,43 +317,14 @@ class AuditStore(Reviewers):
 
     def former(self, step_id: str) -> list[FormerVerdict]:
         """What was said of the step in the run that this one relabels, and why it does not hold any more."""
-        rows = self._read(
+        rows = self._file.read(
             "SELECT reviewer, verdict, notes, at, why FROM former WHERE step = ? ORDER BY reviewer", (step_id,)
         )
         return [
             FormerVerdict(reviewer, AuditVerdict(verdict), notes, at, why) for reviewer, verdict, notes, at, why in rows
         ]
 
-    # Revisions
 
-    def revisions(self) -> list[RevisionEntry]:
-        """Every revision that was applied or taken back, in that order."""
-        return [
-            RevisionEntry(*row)
-            for row in self._read("SELECT number, action, manifest, at FROM revisions ORDER BY entry")
-        ]
-
-    def entries(self) -> int:
-        """How many entries the logs have of what was said, taken back, and reassigned. They can only grow."""
-        return int(self._read("SELECT (SELECT count(*) FROM log) + (SELECT count(*) FROM reassignments)")[0][0])
-
-    def unheard(self) -> int:
-        """How many entries the logs have that came after the latest revision was applied or taken back."""
-        heard = self.meta(_HEARD)
-        return 0 if heard is None else self.entries() - int(heard)
-
-    def note_revision(self, number: int, action: str, manifest: str, heard: int) -> None:
-        """Say that a revision was `applied` or `undone`, by somebody who knew `heard` entries of the logs."""
-        with self._transaction() as db:
-            self._put_meta(_HEARD, heard)
-            db.execute(
-                "INSERT INTO revisions (number, action, manifest, at) VALUES (?, ?, ?, ?)",
-                (number, action, manifest, now()),
-            )
-
-
-_HEARD = "heard"
-"""Under which name is kept how many entries of the logs the latest revision knows."""
 _CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "

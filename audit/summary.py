@@ -99,7 +99,7 @@ def summarise(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> A
     said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
     # Whoever gets a step because two others disagree on it must disagree with one of them. That does not measure how
     # far people agree, so it is left out.
-    settling = store.settling()
+    settling = store.reviewers.settling()
     for reviewed in store.reviewed():
         outcomes[reviewed.step.benchmark, reviewed.step.tier][review_outcome(reviewed)] += 1
         for one in reviewed.said:

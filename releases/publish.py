@@ -117,7 +117,7 @@ def _check_audit(source: RunSource, problems: Problems) -> None:
     if not (source.folder / AUDIT).is_file():
         return
     with AuditStore(source.folder) as store:
-        sampled, unheard = store.count(), store.unheard()
+        sampled, unheard = store.count(), store.revisions.unheard()
     said = (source.manifest.audit or {}).get("sampled", 0)
     if said != sampled:
         problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"

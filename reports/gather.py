@@ -85,7 +85,7 @@ def _last_response(one: ScoredTrajectory, ledger: Ledger) -> Message | None:
         return None
     if record.final is None:
         return None
-    response = ledger.candidate_response(record.final, len(record.locks))
+    response = ledger.trajectories.candidate_response(record.final, len(record.locks))
     return None if response is None else assistant_message(response)
 
 

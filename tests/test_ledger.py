@@ -74,7 +74,7 @@ def test_a_chain_of_accepted_trials_reads_back_as_it_was(
         trial = Trial(keep + 1, 0, "cheap", 9)
         outcome = Outcome(Verdict.PASS, current)
         last = ledger.record(1, Purpose.SEARCH, trial, outcome, Receipt(), accepted=True, base=last)
-    assert seen(ledger.trajectory(last)) == seen(current)
+    assert seen(ledger.trajectories.read(last)) == seen(current)
 
 
 def test_of_a_trial_that_was_not_accepted_the_candidates_answer_is_kept(ledger: Ledger) -> None:
@@ -82,8 +82,8 @@ def test_of_a_trial_that_was_not_accepted_the_candidates_answer_is_kept(ledger: 
     base = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
     failed = Outcome(Verdict.FAIL, played(["z", "w"], current, 1), "wrong state")
     trial_id = ledger.record(1, Purpose.SEARCH, Trial(2, 0, "cheap", 2), failed, Receipt(), accepted=False, base=base)
-    assert ledger.candidate_response(trial_id, 2) == failed.trajectory[1].response
-    assert ledger.candidate_response(trial_id, 3) is None
+    assert ledger.trajectories.candidate_response(trial_id, 2) == failed.trajectory[1].response
+    assert ledger.trajectories.candidate_response(trial_id, 3) is None
     record = ledger.trials(1)[-1]
     assert (record.verdict, record.calls, record.reason) == (Verdict.FAIL, 3, "wrong state")
 
@@ -116,7 +116,7 @@ def test_a_failed_transaction_leaves_nothing_behind(ledger: Ledger, tmp_path: Pa
     assert ledger.trials(1) == []
     # What the failed one had stored is stored anew by the next.
     good = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
-    assert seen(ledger.trajectory(good)) == seen(current)
+    assert seen(ledger.trajectories.read(good)) == seen(current)
 
 
 def test_what_is_unknown_is_tried_again_and_what_was_passed_over_is_not(ledger: Ledger) -> None:

@@ -38,7 +38,7 @@ class AnswerChecker:
     def __init__(self, store: AuditStore, cases: CaseReader, path: Path, reviewer: str | None) -> None:
         """`reviewer`, if named, gave all answers: one that names nobody is theirs, one of another is refused."""
         self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
-        self._known = set(store.reviewers())
+        self._known = set(store.reviewers.names())
         people = {*self._known, *filter(None, [reviewer])}
         self._people = {name: name for name in people} | {account_id(name): name for name in people}
         """Reviewers by name and by the account that an export gave them."""

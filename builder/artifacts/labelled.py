@@ -28,7 +28,9 @@ def labelled_instances(ledger: Ledger) -> Iterator[LabelledInstance]:
         if record.final is None:
             raise ValueError(f"instance {record.instance_id!r} is finished without a trajectory")
         trials = tuple(trial for trial in ledger.trials(record.id) if not trial.superseded)
-        yield LabelledInstance(record, ledger.trajectory(record.final), record.locks, trials, ledger.hints(record.id))
+        yield LabelledInstance(
+            record, ledger.trajectories.read(record.final), record.locks, trials, ledger.hints(record.id)
+        )
 
 
 def row_of(instance: LabelledInstance, index: int, pool: Pool) -> Row:

@@ -40,7 +40,7 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
 def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest]) -> dict[str, Any]:
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
-    frozen, versions = run.ledger.run.protocol, run.ledger.versions.to_json()
+    frozen, versions = run.ledger.meta.run.protocol, run.ledger.meta.versions.to_json()
     judge = versions["judge"]
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {

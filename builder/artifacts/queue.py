@@ -45,7 +45,7 @@ def lower_answers(
     ]
     for trial in sorted(found, key=lambda one: (cascade.index(one.trial.model), one.trial.sample.number)):
         number = cascade.index(trial.trial.model) + 1
-        response = ledger.candidate_response(trial.id, step)
+        response = ledger.trajectories.candidate_response(trial.id, step)
         yield LowerAnswer(number, shown_response(response) if response else None, trial.verdict, mask(_why(trial)))
 
 

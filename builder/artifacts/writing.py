@@ -33,7 +33,7 @@ def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
 
 def _read_current(run: RunFolder) -> Summary | None:
     """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
-    digests = run.ledger.released
+    digests = run.ledger.artifacts.digests
     if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
         return None
     spend = json.loads((run.path / SPEND).read_bytes())
@@ -75,5 +75,5 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     digests[SPEND] = write_document(run.path / SPEND, spend_of(run))
     # The manifest last: where it stands, the files it names are whole.
     digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files))
-    ledger.set_released(digests)
+    ledger.artifacts.keep(digests)
     return summary

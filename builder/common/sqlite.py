@@ -1,32 +1,40 @@
-"""A SQLite file that lasts: whole transactions, shared by threads, every fault a line that names the file."""
+"""A SQLite file that lasts: whole transactions, shared by threads, every fault a line that names the file.
+
+A ledger and an audit's store are made of parts that share one such file.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from stepdown.builder.errors import BadInput
+from stepdown.builder.records import exact_json
 
 
 class SQLiteFile:
     """One file and its connection. Threads share one object. It has a table `meta` of JSON values by name."""
 
-    called: ClassVar[str]
-    """What messages call it."""
-    _db: sqlite3.Connection
+    def __init__(self, path: Path, called: str, mode: Literal["ro", "rw", "rwc"], pragmas: Sequence[str] = ()) -> None:
+        """Open the file: to read, to write, or to make it where there is none. Messages call it `called`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+        Raises BadInput where it is no SQLite file or can not be opened.
+        """
+        self.path, self._called = path, called
         self._lock = threading.RLock()
-
-    def _connect(self, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connection:
-        address = f"{self.path.resolve().as_uri()}?mode={mode}"
-        return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
+        self._at_begin: list[Callable[[sqlite3.Connection], None]] = []
+        self._at_commit: list[Callable[[], None]] = []
+        self._at_rollback: list[Callable[[], None]] = []
+        with self._usable():
+            address = f"{path.resolve().as_uri()}?mode={mode}"
+            self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
+            for pragma in pragmas:
+                self._db.execute(f"PRAGMA {pragma}")
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -34,33 +42,42 @@ class SQLiteFile:
         try:
             yield
         except (sqlite3.Error, OverflowError) as error:
-            raise BadInput(f"{self.called} can not be used: {error}", file=self.path) from error
+            raise BadInput(f"{self._called} can not be used: {error}", file=self.path) from error
+
+    def watch(
+        self,
+        *,
+        begin: Callable[[sqlite3.Connection], None] | None = None,
+        commit: Callable[[], None] | None = None,
+        rollback: Callable[[], None] | None = None,
+    ) -> None:
+        """Have a part of the file's owner called from now on: first within every transaction, when one stands, and when
+        one is taken back, for what is known of it elsewhere.
+        """
+        self._at_begin += [begin] if begin else []
+        self._at_commit += [commit] if commit else []
+        self._at_rollback += [rollback] if rollback else []
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """All that is written within stands afterwards, or none of it."""
         with self._lock, self._usable():
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._begun()
+                for begin in self._at_begin:
+                    begin(self._db)
                 yield self._db
             except BaseException:
-                self._rolled_back()
+                for rollback in self._at_rollback:
+                    rollback()
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
-            self._committed()
+            for commit in self._at_commit:
+                commit()
 
-    def _begun(self) -> None:
-        """Called first within every transaction."""
-
-    def _committed(self) -> None:
-        """Called when a transaction stands."""
-
-    def _rolled_back(self) -> None:
-        """Called when a transaction is taken back, for what is known of it elsewhere."""
-
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows that a query finds."""
         with self._lock, self._usable():
             return self._db.execute(query, values).fetchall()
 
@@ -70,5 +87,22 @@ class SQLiteFile:
 
     def meta(self, key: str) -> Any:
         """A JSON value kept under a name; None where there is none."""
-        found = self._read("SELECT value FROM meta WHERE key = ?", (key,))
+        found = self.read("SELECT value FROM meta WHERE key = ?", (key,))
         return json.loads(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value under a name, its order of keys included. In a transaction of its own."""
+        with self.transaction() as db:
+            self.put_meta(db, key, value)
+
+    @staticmethod
+    def put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
+        """As `set_meta`, within a transaction of the caller's."""
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
+
+
+def make_tables(db: sqlite3.Connection, tables: str, version: int) -> None:
+    """Execute statements that make tables, and say which version of the schema they make. Within a transaction."""
+    for statement in tables.split(";\n"):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version={version}")

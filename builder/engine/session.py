@@ -77,7 +77,7 @@ class RunSession:
             workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
         already = read_spent(run.path, run.ledger, models)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
-        cache = Cache(DiskStore(run.cache_folder), run=run.ledger.run.id)
+        cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)
         try:
             with budget, Client(models.values(), operation, self._stop, budget.check) as client:
                 context = RunContext(
@@ -117,9 +117,9 @@ class RunSession:
             judge=JudgeVersion(prompts_digest(), RULES_VERSION) if self.protocol.judge else None,
         )
         if not ledger.is_begun:
-            ledger.keep_versions(versions)
+            ledger.meta.keep_versions(versions)
             return
-        begun = ledger.versions
+        begun = ledger.meta.versions
         if begun != versions:
             differences = "; ".join(changes(begun.to_json(), versions.to_json()))
             raise BadInput(

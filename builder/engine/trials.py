@@ -92,7 +92,7 @@ class TrialRecorder:
 
     def read_trajectory(self, trial_id: int) -> Trajectory:
         """The trajectory that a recorded trial came to, for other trials to start from."""
-        trajectory = self._ledger.trajectory(trial_id, self._job.workload.harness.mask)
+        trajectory = self._ledger.trajectories.read(trial_id, self._job.workload.harness.mask)
         self._ids.append((trajectory, trial_id))
         return trajectory
 

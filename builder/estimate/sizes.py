@@ -41,7 +41,7 @@ def read_seed_sizes(ledger: Ledger) -> RunSeedSizes:
     found: dict[tuple[str, str], SeedSize] = {}
     for record in ledger.instances():
         if record.seed is not None:
-            trajectory = ledger.trajectory(record.seed)
+            trajectory = ledger.trajectories.read(record.seed)
             found[record.benchmark, record.instance_id] = SeedSize(
                 trajectory[0].model, sizes_of(trajectory), "as the run had them"
             )

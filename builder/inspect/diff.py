@@ -165,7 +165,7 @@ class _Labelled:
         if record.final is None:
             raise ValueError(f"instance {record.instance_id!r} is finished without a trajectory")
         self._tiers, self._locks = side.tiers, record.locks
-        self._trajectory: Trajectory = side.ledger.trajectory(record.final)
+        self._trajectory: Trajectory = side.ledger.trajectories.read(record.final)
         self._trials: dict[int, list[TrialRecord]] = {}
         for trial in side.ledger.trials(record.id):
             if trial.purpose is Purpose.SEARCH and not trial.superseded:

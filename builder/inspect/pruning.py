@@ -50,7 +50,7 @@ class Pruning:
                     f"it uses another response cache ({run.cache_folder}) than {runs[0].path} ({self.folder})",
                     file=run.path,
                 )
-        self._working = {run.ledger.run.id for run in runs if _has_work_left(run)}
+        self._working = {run.ledger.meta.run.id for run in runs if _has_work_left(run)}
         self._keys = sqlite3.connect("")
         self._keys.execute("CREATE TABLE used (key TEXT PRIMARY KEY) WITHOUT ROWID")
         self._keys.execute("CREATE TABLE going (key TEXT PRIMARY KEY) WITHOUT ROWID")

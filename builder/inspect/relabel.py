@@ -23,8 +23,8 @@ def origin_from(old: Path, folder: Path, config: Config) -> Origin:
     with open_for_reading(old) as (ledger, protocol):
         cache = config.operation.cache or cache_of(old, ledger)
         _check_that_it_holds(cache, ledger, old)
-        earlier = ledger.run.origin
-        run = ledger.run.id
+        earlier = ledger.meta.run.origin
+        run = ledger.meta.run.id
         was_strong = {model.name for model in protocol.pool.tiers[-1].models}
     is_strong = {model.name for model in config.protocol.pool.tiers[-1].models}
     departed = {*(earlier.departed if earlier else ()), *was_strong} - is_strong

@@ -61,7 +61,7 @@ def read_status(folder: Path) -> RunStatus | None:
 
 
 def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
-    run = ledger.find_run()
+    run = ledger.meta.find_run()
     if run is None:
         return None
     counts, where = ledger.counts(), folder / FILE_NAME

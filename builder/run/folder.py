@@ -40,12 +40,12 @@ class RunFolder:
     @property
     def origin(self) -> Origin | None:
         """What it has from the run that it relabels; None where it was built by itself."""
-        return self.ledger.run.origin
+        return self.ledger.meta.run.origin
 
 
 def cache_of(path: Path, ledger: Ledger) -> Path:
     """The folder of a run's response cache: the config's, else that of the run it relabels, else its own."""
-    run = ledger.run
+    run = ledger.meta.run
     named, origin = run.operation["cache"], run.origin
     if named is not None:
         return Path(named)
@@ -66,7 +66,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     try:
         if not ledger.is_begun:
             raise BadInput("the run was never begun", file=path)
-        yield ledger, validated(ProtocolConfig, ledger.run.protocol, file=path / FILE_NAME)
+        yield ledger, validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
     finally:
         ledger.close()
 
@@ -124,30 +124,30 @@ def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | N
             raise BadInput("the run was never begun: build it anew", file=path)
         _keep_inputs(path, config.protocol)
         operated_by = config.operation.model_dump(mode="json")
-        ledger.keep_run(RunMeta(uuid.uuid4().hex, protocol_record(config.protocol), operated_by, origin))
+        ledger.meta.keep_run(RunMeta(uuid.uuid4().hex, protocol_record(config.protocol), operated_by, origin))
         return RunFolder(path, ledger, config)
-    frozen = ledger.run.protocol
+    frozen = ledger.meta.run.protocol
     if config is not None:
         differences = changes(frozen, protocol_record(config.protocol))
         if differences:
             shown = "; ".join(differences[:SHOWN_DIFFERENCES])
             more = f"; and {len(differences) - SHOWN_DIFFERENCES} more" if len(differences) > SHOWN_DIFFERENCES else ""
             raise BadInput(f"the run was begun under another protocol ({shown}{more}): name another folder", file=path)
-        ledger.keep_operation(config.operation.model_dump(mode="json"))
+        ledger.meta.keep_operation(config.operation.model_dump(mode="json"))
     if origin is not None:
         _go_on_from(origin, path, ledger)
     where = path / FILE_NAME
     protocol = validated(ProtocolConfig, _with_inputs(frozen, path), file=where)
-    operation = validated(OperationConfig, ledger.run.operation, file=where)
+    operation = validated(OperationConfig, ledger.meta.run.operation, file=where)
     return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
 
 
 def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
     """Relabel into a run that was begun: only where it was begun as the same new version."""
-    begun = ledger.run.origin
+    begun = ledger.meta.run.origin
     if begun is None or (begun.run, begun.departed) != (origin.run, origin.departed):
         raise BadInput("the run was not begun as a new version of that one: name another folder", file=path)
-    ledger.keep_origin(origin)
+    ledger.meta.keep_origin(origin)
 
 
 def protocol_record(protocol: ProtocolConfig) -> dict[str, Any]:

@@ -152,8 +152,8 @@ def test_who_is_to_settle_what_nobody_disagrees_on_reviews_nothing(sampled: Path
     assert (result.code, "0 steps on which reviewers disagree are for eve" in result.out) == (0, True)
     assert "the queue of eve is empty: settle again when reviewers disagree" in result.err
     with AuditStore(sampled) as store:
-        assert "eve" in store.reviewers()
-        store.join("eve")  # as serving to her does
+        assert "eve" in store.reviewers.names()
+        store.reviewers.join("eve")  # as serving to her does
         assert store.queue("eve") == []
     target = above_lowest(sampled)[0]
     review(sampled, "bob", only("further-downgradeable", target))
@@ -192,7 +192,7 @@ def test_a_revision_is_taken_back_and_what_stood_before_it_stands_again(sampled:
     third, manifest = applied(sampled)
     assert (third.name, manifest["audit"]["revision"]) == ("3", 3)
     with AuditStore(sampled) as store:
-        assert [(one.number, one.action) for one in store.revisions()] == [
+        assert [(one.number, one.action) for one in store.revisions.all()] == [
             (1, "applied"),
             (2, "applied"),
             (2, "undone"),

@@ -52,7 +52,7 @@ def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: 
         first, second = (Path(shutil.copytree(base, Path(folder) / name)) for name in ("first", "second"))
         with AuditStore(first) as store:
             for reviewer in ("ann", "=bob"):
-                store.join(reviewer)
+                store.reviewers.join(reviewer)
             answered = data.draw(st.lists(verdicts, min_size=2, max_size=2 * store.count()), label="answers")
         for reviewer, answers in (("ann", answered[::2]), ("=bob", answered[1::2])):
             record(first, reviewer, answers)
@@ -320,7 +320,7 @@ def test_answers_without_a_name_need_one(sampled: Path, tmp_path: Path) -> None:
 
 def test_answers_of_another_than_the_reviewer_who_is_named_are_refused(sampled: Path, tmp_path: Path) -> None:
     with AuditStore(sampled) as store:
-        store.join("ann")
+        store.reviewers.join("ann")
     file = tmp_path / "q.jsonl"
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
     records = [{**row, "verdict": "tight"} for row in rows(file)]
@@ -351,8 +351,8 @@ def test_an_answer_of_another_user_of_argilla_is_not_taken_for_the_reviewers(sam
     other = stepdown("audit", "import", str(sampled), str(file), *form, "--reviewer", "bo")
     assert (other.code, "item 1: reviewer: an answer of 'u-17', and --reviewer says 'bo'" in other.err) == (2, True)
     with AuditStore(sampled) as store:
-        store.join("ann")
-        store.join("bo")
+        store.reviewers.join("ann")
+        store.reviewers.join("bo")
     for user in ("bo", account_id("bo")):
         _answered_in_argilla(sampled, file, user, "--reviewer", "ann")
         for options in ((), ("--reviewer", "ann")):
@@ -368,8 +368,8 @@ def test_an_answer_of_another_account_of_label_studio_is_not_taken_for_the_revie
     sampled: Path, tmp_path: Path
 ) -> None:
     with AuditStore(sampled) as store:
-        store.join("ann")
-        store.join("bo")
+        store.reviewers.join("ann")
+        store.reviewers.join("bo")
     file, form = tmp_path / "ls.json", ("--format", "label-studio")
     choice = {"from_name": "verdict", "to_name": "prefix", "type": "choices", "value": {"choices": ["uncertain"]}}
     for reviewer, account, words in (

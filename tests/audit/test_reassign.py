@@ -109,7 +109,7 @@ def test_who_settles_in_place_of_another_is_no_measure_of_agreement(sampled: Pat
     assert stepdown("audit", "sample", str(sampled), "--settle", "cy").code == 0
     assert reassign(sampled, "cy", "dan").code == 0
     with AuditStore(sampled) as store:
-        assert store.settling() == {("dan", target.id)}
+        assert store.reviewers.settling() == {("dan", target.id)}
         assert [item.step for item in store.queue("dan")] == [target]
 
 
@@ -127,7 +127,7 @@ def test_what_was_taken_back_goes_on_and_can_come_back(shared: Path) -> None:
 def test_wrong_names_and_nothing_to_reassign_are_told_in_a_line_and_change_nothing(shared: Path) -> None:
     review(shared, "bo", tight)
     with AuditStore(shared) as store:
-        store.join("eve")
+        store.reviewers.join("eve")
     before = waiting(shared)
     for giver, takers, words in (
         ("zoe", "cy", "FROM: no reviewer 'zoe'; known are ann, bo, eve"),
@@ -142,7 +142,7 @@ def test_wrong_names_and_nothing_to_reassign_are_told_in_a_line_and_change_nothi
         result = reassign(shared, giver, takers)
         assert (result.code, words in result.err, result.err.count("\n")) == (2, True, 1), result.err
     with AuditStore(shared) as store:
-        assert store.reviewers() == ["ann", "bo", "eve"]
+        assert store.reviewers.names() == ["ann", "bo", "eve"]
     assert (waiting(shared), log(shared)) == (before, [])
 
 

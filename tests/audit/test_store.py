@@ -72,10 +72,10 @@ def test_the_log_can_only_grow(store: AuditStore) -> None:
 
 
 def test_reviewers_have_queues_of_their_own(store: AuditStore) -> None:
-    store.assign([("ann", "made/job-0/1"), ("ann", "made/job-1/1"), ("bob", "made/job-1/1")], ["ann", "bob"])
+    store.reviewers.assign([("ann", "made/job-0/1"), ("ann", "made/job-1/1"), ("bob", "made/job-1/1")], ["ann", "bob"])
     assert [item.step.instance_id for item in store.queue("ann")] == ["job-0", "job-1"]
     assert [item.step.instance_id for item in store.queue("bob")] == ["job-1"]
-    store.join("cy")
+    store.reviewers.join("cy")
     assert len(store.queue("cy")) == 5
     store.record("ann", "made/job-1/1", "tight", "sure", prefix_digest=SHOWN)
     assert [item.verdict for item in store.queue("bob")] == [None]
@@ -88,7 +88,7 @@ def test_reviewers_have_queues_of_their_own(store: AuditStore) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\x1b[31m", "x" * 81, "a\nb"])
 def test_a_name_that_could_not_stand_in_a_table_is_refused(store: AuditStore, name: str) -> None:
     with pytest.raises(BadInput, match="reviewer"):
-        store.join(name)
+        store.reviewers.join(name)
 
 
 def test_a_prelabel_is_not_shown_before_the_reviewer_has_answered(store: AuditStore) -> None:

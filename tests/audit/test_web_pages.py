@@ -157,7 +157,7 @@ def test_reviewers_see_their_own_queue_and_nobody_elses_verdicts(review: Review,
 
 def test_steps_that_are_another_reviewers_are_refused(review: Review, ann: httpx.Client) -> None:
     ids = [f"gallery/{step}" for step in STEPS]
-    review.store.assign([("ann", ids[0]), ("bo", ids[1])], ["ann", "bo"])
+    review.store.reviewers.assign([("ann", ids[0]), ("bo", ids[1])], ["ann", "bo"])
     assert [step for step in ids if step in ann.get("/review/ann/queue").text] == ids[:1]
     assert ann.get(f"/review/ann/step?id={ids[1]}").status_code == 409
     form = {**fields(ann.get("/").text), "step": ids[1], "verdict": "tight"}

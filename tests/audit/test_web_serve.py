@@ -106,7 +106,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(run: Path, tmp_path: Path) -> N
             assert words in answer.err
             assert answer.err.count("\n") == 1
     with AuditStore(run) as store:
-        assert store.reviewers() == []
+        assert store.reviewers.names() == []
     assert stepdown("audit", "serve", str(run), "--port", "70000").code == 2
 
 

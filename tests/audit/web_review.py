@@ -74,7 +74,7 @@ class Review:
 def reviewed(run: Path, *reviewers: str) -> Iterator[Review]:
     """The run's page, served to reviewers; no page may fail."""
     with open_cases(run) as cases, AuditStore(run) as store:
-        accesses = [ReviewerAccess(store.join(name)) for name in reviewers or ("ann",)]
+        accesses = [ReviewerAccess(store.reviewers.join(name)) for name in reviewers or ("ann",)]
         failures: list[Exception] = []
         with serve(store, cases, accesses, failures.append) as server:
             yield Review(store, server, {desk.reviewer: desk for desk in accesses}, failures)

@@ -47,7 +47,7 @@ def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> 
     """
     form = FORMATS[_kind(file, kind)]
     with open_cases(run) as cases, AuditStore(run) as store:
-        known = set(store.reviewers())
+        known = set(store.reviewers.names())
         reviewers = [reviewer_name(name, field="--reviewer") for name in names] or sorted(known) or [""]
         steps = (step for reviewer in reviewers for step in _queue(store, cases, reviewer))
         if str(file) == "-":

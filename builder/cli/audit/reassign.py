@@ -29,7 +29,7 @@ def command(run: Path, giver: str, takers: str) -> None:
     old = reviewer_name(giver, field="FROM")
     new = [reviewer_name(name, field="TO") for name in takers.split(",")]
     with AuditStore(run) as store:
-        moved = store.reassign(old, new)
+        moved = store.reviewers.reassign(old, new)
         stands = standing_revision(store)
     counts = Counter(one.taker for one in moved if not one.had)
     shares = ", ".join(f"{counts[name]} to {name}" for name in new)

@@ -52,11 +52,11 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     with open_cases(run) as cases, AuditStore(run) as store:
         if not store.count():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
-        names = list(_names(reviewers, store.reviewers()))
+        names = list(_names(reviewers, store.reviewers.names()))
         accesses = [ReviewerAccess(name) for name in names]
         with serve(store, cases, accesses, _tell, port) as server, end_on_signals(server):
             for access in accesses:
-                store.join(access.reviewer)
+                store.reviewers.join(access.reviewer)
                 click.echo(f"{_done(store, access.reviewer)}: {access.link(server.port)}")
             click.echo("open a link in a browser on this machine; Ctrl-C ends the server", err=True)
             server.wait()

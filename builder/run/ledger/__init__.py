@@ -1,7 +1,8 @@
 """The durable record of a run: one SQLite file, one transaction per trial, every message stored once.
 
-`meta` is what the run is, `schema` what else the ledger holds, `database` the SQLite file, `trajectories` how steps are
-kept in it, `file` what is recorded and read back. Nothing in it depends on the clock.
+A ledger is made of parts that share the file: `meta` is what the run is, `trajectories` how steps are kept, `written`
+which artifacts say all of it, `file` what is recorded and read back. `schema` has tables and records, `database` opens
+the file. Nothing in it depends on the clock.
 """
 
 from stepdown.builder.run.ledger.file import Ledger

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from stepdown.builder.records import Instance, Lock, Outcome, Receipt, Sample, Trial, Usage, Verdict, exact_json
+from stepdown.builder.run.ledger.database import open_database
+from stepdown.builder.run.ledger.meta import MetaStore
 from stepdown.builder.run.ledger.schema import (
     KEPT,
     BookedCall,
@@ -17,7 +20,8 @@ from stepdown.builder.run.ledger.schema import (
     Purpose,
     TrialRecord,
 )
-from stepdown.builder.run.ledger.trajectories import TrajectoryDatabase
+from stepdown.builder.run.ledger.trajectories import Trajectories
+from stepdown.builder.run.ledger.written import WrittenArtifacts
 
 LONGEST_REASON = 2000
 """Characters; a reason may quote what a model wrote."""
@@ -27,19 +31,35 @@ _INSTANCE = "id, benchmark, instance_id, grouped_by, state, reason, seed, final,
 """The columns of an instance's record, in its order."""
 
 
-class Ledger(TrajectoryDatabase):
-    """One run's record."""
+class Ledger:
+    """One run's record: its instances, their trials, calls and hints, and the parts that it shares its file with.
+
+    Threads share one object.
+    """
+
+    def __init__(self, folder: Path, read_only: bool = False) -> None:
+        """Open the ledger of a run's folder, making it where there is none. Raises BadInput where it is unusable.
+
+        `read_only` looks at a run that another process may be working on.
+        """
+        self._file = open_database(folder, read_only)
+        self.meta = MetaStore(self._file)
+        self.trajectories = Trajectories(self._file)
+        self.artifacts = WrittenArtifacts(self._file)
+
+    def close(self) -> None:
+        self._file.close()
 
     # Instances
 
     @property
     def is_begun(self) -> bool:
         """Whether the run's instances have been admitted; until then nothing of it is frozen."""
-        return self.meta("begun") is not None
+        return self._file.meta("begun") is not None
 
     def admit(self, instances: Iterable[Instance]) -> None:
         """Register instances in order: all of them or, where one raises, none."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute("INSERT INTO meta VALUES ('begun', 'true')")
             db.executemany(
                 "INSERT INTO instances (benchmark, instance_id, grouped_by, state, reason) VALUES (?, ?, ?, ?, ?)",
@@ -60,7 +80,7 @@ class Ledger(TrajectoryDatabase):
         wanted = [state.value for state in states or InstanceState]
         marks = ",".join("?" * len(wanted))
         last = 0
-        while page := self._read(
+        while page := self._file.read(
             f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
             f"WHERE state IN ({marks}) AND id > ? ORDER BY id LIMIT 500",
             (*wanted, last),
@@ -70,7 +90,7 @@ class Ledger(TrajectoryDatabase):
 
     def instance(self, benchmark: str, instance_id: str) -> InstanceRecord:
         """The record of an instance. Raises KeyError."""
-        found = self._read(
+        found = self._file.read(
             f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
             "WHERE benchmark = ? AND instance_id = ?",
             (benchmark, instance_id),
@@ -82,17 +102,18 @@ class Ledger(TrajectoryDatabase):
     def counts(self) -> dict[InstanceState, int]:
         """Instances by state."""
         return {
-            InstanceState(state): n for state, n in self._read("SELECT state, count(*) FROM instances GROUP BY state")
+            InstanceState(state): n
+            for state, n in self._file.read("SELECT state, count(*) FROM instances GROUP BY state")
         }
 
     def locked_steps(self) -> int:
         """Steps of finished instances."""
-        return int(self._read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
+        return int(self._file.read("SELECT coalesce(sum(json_array_length(locks)), 0) FROM instances")[0][0])
 
     def labelled_steps(self) -> dict[str, int]:
         """Steps of finished instances by benchmark."""
         query = "SELECT benchmark, sum(json_array_length(locks)) FROM instances WHERE state = ? GROUP BY benchmark"
-        return dict(self._read(query, (InstanceState.DONE.value,)))
+        return dict(self._file.read(query, (InstanceState.DONE.value,)))
 
     def labels(self) -> Iterator[tuple[str, str, list[int]]]:
         """Benchmark, id, and the tier (an index) of every step, of finished instances in the run's order.
@@ -103,7 +124,7 @@ class Ledger(TrajectoryDatabase):
         query = (
             "SELECT id, benchmark, instance_id, locks FROM instances WHERE state = ? AND id > ? ORDER BY id LIMIT 2000"
         )
-        while page := self._read(query, (InstanceState.DONE.value, last)):
+        while page := self._file.read(query, (InstanceState.DONE.value, last)):
             last = page[-1][0]
             for _, benchmark, instance_id, locks in page:
                 yield benchmark, instance_id, [tier for tier, _ in json.loads(locks)]
@@ -111,7 +132,7 @@ class Ledger(TrajectoryDatabase):
     def finish(self, instance: int, final: int, locks: Sequence[Lock]) -> None:
         """The search has ended: the accepted trial whose trajectory is the final one, and its locks."""
         text = json.dumps([[lock.tier, lock.model] for lock in locks])
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute(
                 "UPDATE instances SET state = ?, reason = '', final = ?, locks = ? WHERE id = ?",
                 (InstanceState.DONE.value, final, text, instance),
@@ -119,12 +140,12 @@ class Ledger(TrajectoryDatabase):
 
     def drop(self, instance: int, reason: str) -> None:
         """The instance will have no rows."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             self._set_state(db, instance, InstanceState.DROPPED, reason)
 
     def block(self, instance: int, reason: str) -> None:
         """Technical outcomes leave a tier, or the seed, unknown: the instance waits for a resume."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             self._set_state(db, instance, InstanceState.BLOCKED, reason)
 
     @staticmethod
@@ -142,7 +163,7 @@ class Ledger(TrajectoryDatabase):
         if not counts.get(InstanceState.BLOCKED, 0) and not counts.get(InstanceState.OPEN, 0):
             return
         fresh = [Purpose.CONFIRM.value, Purpose.CONTROL.value]
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             blocked, opened = InstanceState.BLOCKED.value, InstanceState.OPEN.value
             db.execute("UPDATE instances SET state = ?, reason = '' WHERE state = ?", (opened, blocked))
             db.execute(
@@ -155,7 +176,7 @@ class Ledger(TrajectoryDatabase):
 
     def forget_technical(self, purpose: Purpose) -> None:
         """What came to no verdict for technical reasons, of executions for a purpose, will be executed anew."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute(
                 "UPDATE trials SET superseded = 1 WHERE purpose = ? AND verdict = ? AND superseded = 0",
                 (purpose.value, Verdict.TECHNICAL.value),
@@ -163,7 +184,7 @@ class Ledger(TrajectoryDatabase):
 
     def drop_blocked(self) -> int:
         """Give up on blocked instances. How many."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             return db.execute(
                 "UPDATE instances SET state = ?, reason = 'given up: ' || reason WHERE state = ?",
                 (InstanceState.DROPPED.value, InstanceState.BLOCKED.value),
@@ -171,7 +192,7 @@ class Ledger(TrajectoryDatabase):
 
     def set_seed(self, instance: int, trial: int) -> None:
         """The trial whose trajectory is the instance's verified seed."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             db.execute("UPDATE instances SET seed = ? WHERE id = ?", (trial, instance))
 
     # Trials
@@ -196,7 +217,7 @@ class Ledger(TrajectoryDatabase):
         last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
         if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
             last = 0
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             cursor = db.execute(
                 "INSERT INTO trials (instance, purpose, base, step, tier, model, sample, call_limit, verdict, "
                 "accepted, calls, reason, grading, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -219,11 +240,9 @@ class Ledger(TrajectoryDatabase):
             )
             trial_id = int(cursor.lastrowid or 0)
             self._add_calls(db, instance, purpose, receipt, trial_id)
-            rows = []
             for number in range(first, last + 1):
                 previous = outcome.trajectory[number - 2].prefix if number > 1 else None
-                rows.append((trial_id, number, *self._step_row(outcome.trajectory[number - 1], previous)))
-            db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                self.trajectories.write_step(db, trial_id, number, outcome.trajectory[number - 1], previous)
         return trial_id
 
     def trials(self, instance: int) -> list[TrialRecord]:
@@ -242,7 +261,7 @@ class Ledger(TrajectoryDatabase):
                 attempts=tuple(json.loads(row[13])),
                 superseded=bool(row[14]),
             )
-            for row in self._read(
+            for row in self._file.read(
                 "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
                 "grading, attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
                 (instance,),
@@ -276,7 +295,7 @@ class Ledger(TrajectoryDatabase):
         """The run's distinct calls by purpose, model, and whether this run paid for them."""
         return [
             CallTotal(purpose, model, bool(paid), calls, Usage(*usage))
-            for purpose, model, paid, calls, *usage in self._read(
+            for purpose, model, paid, calls, *usage in self._file.read(
                 "SELECT purpose, model, paid, count(*), sum(prompt), sum(cache_read), sum(cache_write), "
                 "sum(completion) FROM calls GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
             )
@@ -286,7 +305,7 @@ class Ledger(TrajectoryDatabase):
         """The distinct calls of an instance."""
         return [
             BookedCall(trial, model, bool(paid), Usage(*usage))
-            for trial, model, paid, *usage in self._read(
+            for trial, model, paid, *usage in self._file.read(
                 "SELECT trial, model, paid, prompt, cache_read, cache_write, completion FROM calls WHERE instance = ?",
                 (instance,),
             )
@@ -295,7 +314,7 @@ class Ledger(TrajectoryDatabase):
     def call_keys(self) -> Iterator[str]:
         """The cache's key of every call that a trial or a hint used, read in portions."""
         last = (0, b"")
-        while page := self._read(
+        while page := self._file.read(
             "SELECT instance, key FROM calls WHERE (instance, key) > (?, ?) ORDER BY instance, key LIMIT 5000", last
         ):
             last = page[-1]
@@ -304,23 +323,23 @@ class Ledger(TrajectoryDatabase):
     def retried_errors(self) -> int:
         """Errors of calls that were tried again, over the whole run."""
         query = "SELECT coalesce(sum(json_array_length(attempts)), 0) FROM "
-        return sum(int(self._read(query + table)[0][0]) for table in ("trials", "hints"))
+        return sum(int(self._file.read(query + table)[0][0]) for table in ("trials", "hints"))
 
     # Hints
 
     def hint(self, instance: int, step: int) -> tuple[bool, int | None]:
         """Whether a hint was asked for at a step, and the tier (an index) it named."""
-        found = self._read("SELECT tier FROM hints WHERE instance = ? AND step = ?", (instance, step))
+        found = self._file.read("SELECT tier FROM hints WHERE instance = ? AND step = ?", (instance, step))
         return (True, found[0][0]) if found else (False, None)
 
     def hints(self, instance: int) -> dict[int, int]:
         """The tiers (indexes) that hints named, by step."""
-        rows = self._read("SELECT step, tier FROM hints WHERE instance = ? AND tier IS NOT NULL", (instance,))
+        rows = self._file.read("SELECT step, tier FROM hints WHERE instance = ? AND tier IS NOT NULL", (instance,))
         return dict(rows)
 
     def record_hint(self, instance: int, step: int, tier: int | None, receipt: Receipt) -> None:
         """Keep what a hint named, None where none was to be had, and what asking for it took."""
-        with self._transaction() as db:
+        with self._file.transaction() as db:
             attempts = json.dumps(receipt.attempts, ensure_ascii=False)
             db.execute("INSERT OR REPLACE INTO hints VALUES (?, ?, ?, ?)", (instance, step, tier, attempts))
             self._add_calls(db, instance, Purpose.HINT, receipt)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from stepdown.builder.common.sqlite import SQLiteFile
+from stepdown.builder.errors import BadInput
+
 JsonRecord = dict[str, Any]
 """A mapping as JSON holds it: text, finite numbers, lists, mappings."""
 
@@ -82,3 +85,67 @@ class RunVersions:
             "workloads": [asdict(workload) for workload in self.workloads],
             "judge": asdict(self.judge) if self.judge else None,
         }
+
+
+class MetaStore:
+    """What a ledger keeps of its run, each thing under its name."""
+
+    def __init__(self, file: SQLiteFile) -> None:
+        self._file = file
+
+    def find_run(self) -> RunMeta | None:
+        """What the run is; None where no process has kept it yet."""
+        protocol = self._file.meta("protocol")
+        if protocol is None:
+            return None
+        origin = self._file.meta("origin")
+        return RunMeta(
+            id=str(self._file.meta("id")),
+            protocol=protocol,
+            operation=self._file.meta("operation"),
+            origin=Origin.from_json(origin) if origin else None,
+        )
+
+    @property
+    def run(self) -> RunMeta:
+        """What the run is. Raises BadInput where it was never begun."""
+        run = self.find_run()
+        if run is None:
+            raise BadInput("the run was never begun", file=self._file.path)
+        return run
+
+    def keep_run(self, run: RunMeta) -> None:
+        """Keep what the run is."""
+        self._set("id", run.id)
+        self.keep_operation(run.operation)
+        self._set("protocol", run.protocol)
+        self.keep_origin(run.origin)
+
+    def keep_operation(self, operation: JsonRecord) -> None:
+        """The run goes on under another operation."""
+        self._set("operation", operation)
+
+    def keep_origin(self, origin: Origin | None) -> None:
+        """The run goes on from this one."""
+        self._set("origin", asdict(origin) if origin else None)
+
+    @property
+    def versions(self) -> RunVersions:
+        """The versions that the run is measured by. Raises BadInput where none are kept yet."""
+        workloads, judge = self._file.meta("workloads"), self._file.meta("judge")
+        if workloads is None:
+            raise BadInput("the run was never begun", file=self._file.path)
+        return RunVersions(
+            workloads=tuple(WorkloadVersion.from_json(workload) for workload in workloads),
+            judge=JudgeVersion.from_json(judge) if judge else None,
+        )
+
+    def keep_versions(self, versions: RunVersions) -> None:
+        """Keep the versions that the run is measured by from now on."""
+        for key, value in versions.to_json().items():
+            self._set(key, value)
+
+    def _set(self, key: str, value: Any) -> None:
+        """Keep a value, its order of keys included: a source's order may be the order of its instances."""
+        if self._file.meta(key) != value:
+            self._file.set_meta(key, value)

@@ -3,52 +3,51 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.records import Mask, Message, Prefix, Response, Step, Tool, Trajectory, exact_json
-from stepdown.builder.run.ledger.database import LedgerDatabase
 
 
-class TrajectoryDatabase(LedgerDatabase):
-    """A ledger's file as far as steps and the texts in them go."""
+class Trajectories:
+    """The steps of a ledger's trials, and the texts in them."""
 
-    def __init__(self, folder: Path, read_only: bool = False) -> None:
-        """Open the ledger of a run's folder, making it where there is none. Raises BadInput where it is unusable.
-
-        `read_only` looks at a run that another process may be working on.
-        """
+    def __init__(self, file: SQLiteFile) -> None:
+        self._file = file
         self._known: dict[str, int] = {}
-        super().__init__(folder, read_only)
-
-    def _rolled_back(self) -> None:
-        self._known.clear()  # ids of texts that are not there any more
+        """Ids of stored texts by digest."""
+        file.watch(rollback=self._known.clear)  # texts that are not there any more
 
     # Writing
 
-    def _step_row(self, step: Step, previous: Prefix | None) -> tuple[str, int, str, int | None, str]:
+    def write_step(self, db: sqlite3.Connection, trial: int, number: int, step: Step, previous: Prefix | None) -> None:
+        """Keep a step of a trial; `previous` is the prefix of the step before. Within the caller's transaction."""
         prefix = step.prefix
         kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
         added = [
-            self._text_id(link, message)
+            self._text_id(db, link, message)
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
-        tools = self._text_id(prefix.tools_digest, prefix.tools) if prefix.tools else None
+        tools = self._text_id(db, prefix.tools_digest, prefix.tools) if prefix.tools else None
         response = exact_json(step.response.to_json())
-        return step.model, kept, json.dumps(added), tools, response
+        db.execute(
+            "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (trial, number, step.model, kept, json.dumps(added), tools, response),
+        )
 
-    def _text_id(self, link: str, value: Any) -> int:
+    def _text_id(self, db: sqlite3.Connection, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
         found = self._known.get(link)
         if found is not None:
             return found
         key = bytes.fromhex(link)
-        cursor = self._db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
+        cursor = db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
         if cursor.rowcount == 1:
             found = int(cursor.lastrowid or 0)
         else:
-            (found,) = self._db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
+            (found,) = db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
         if len(self._known) >= 50_000:
             self._known.clear()
         self._known[link] = found
@@ -58,21 +57,21 @@ class TrajectoryDatabase(LedgerDatabase):
 
     def candidate_response(self, trial: int, step: int) -> Response | None:
         """What the candidate of a trial answered; None where it came to no answer."""
-        found = self._read("SELECT response FROM steps WHERE trial = ? AND step = ?", (trial, step))
+        found = self._file.read("SELECT response FROM steps WHERE trial = ? AND step = ?", (trial, step))
         return Response.from_json(json.loads(found[0][0])) if found else None
 
-    def trajectory(self, trial: int, mask: Mask | None = None) -> Trajectory:
+    def read(self, trial: int, mask: Mask | None = None) -> Trajectory:
         """The steps that a trial's record holds, those of the trajectories it started from included."""
         chain: list[tuple[int, int]] = []  # (trial, its own first step), latest first
         following: int | None = trial
         while following is not None:
-            base, first = self._read("SELECT base, step FROM trials WHERE id = ?", (following,))[0]
+            base, first = self._file.read("SELECT base, step FROM trials WHERE id = ?", (following,))[0]
             chain.append((following, first))
             following = base
         rows: list[Any] = []
         for number, (trial_id, first) in reversed(list(enumerate(chain))):
             end = chain[number - 1][1] if number else None
-            rows[max(first, 1) - 1 :] = self._read(
+            rows[max(first, 1) - 1 :] = self._file.read(
                 "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
                 (trial_id, end if end is not None else 1 << 40),
             )
@@ -98,4 +97,4 @@ class TrajectoryDatabase(LedgerDatabase):
     def _texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
         """Messages and tool lists by id, in one query."""
         query = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-        return {text: json.loads(body) for text, body in self._read(query, (json.dumps(list(ids)),))}
+        return {text: json.loads(body) for text, body in self._file.read(query, (json.dumps(list(ids)),))}
