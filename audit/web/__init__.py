@@ -1,6 +1,7 @@
-"""The review page: server-rendered, on loopback, for one reviewer per link.
+"""The review page: rendered on the server, served on loopback, with one link for each reviewer.
 
-`gate.py` says who may ask, `app.py` what is answered, `session.py` what may be said; `server.py` runs it. What a step
-looks like is made by `outline.py` (a case into turns), `windows.py` (how much of a text), `blocks.py` (its lines) and
-`pieces.py` (its characters). Model output is hostile: it reaches the page as text only, unseen characters by name.
+`gate.py` decides who is let in, `app.py` answers requests, `session.py` has one reviewer's queue and takes verdicts,
+`server.py` runs it all. Four modules make what a step looks like: `outline.py` (a case as turns), `windows.py` (how
+much of a text), `blocks.py` (its lines) and `styled.py` (its characters). Model output is hostile: it reaches the page
+as text only, with invisible characters shown by name.
 """

@@ -29,7 +29,7 @@ VERDICTS = {
     AuditVerdict.UNCERTAIN: ("2", "uncertain", "I can not tell"),
     AuditVerdict.LOWER: ("3", "further-downgradeable", "one tier lower would still handle it"),
 }
-"""Key, name and meaning of each."""
+"""The key, the name and the meaning of each verdict."""
 
 _Step = Annotated[str, Query(alias="id", max_length=1000)]
 _Saved = Annotated[str, Query(max_length=1000)]
@@ -40,7 +40,7 @@ _Notes = Annotated[str, Form(max_length=2 * LONGEST_NOTES)]
 
 
 def review_app(store: AuditStore, cases: CaseReader) -> FastAPI:
-    """The app; every request carries the `access` of its reviewer in its scope."""
+    """The app. Every request must carry the `access` of its reviewer in its scope."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     shared = _SharedState(store, cases)
@@ -57,7 +57,7 @@ class _SharedState:
     def __init__(self, store: AuditStore, cases: CaseReader) -> None:
         self.store, self.cases = store, cases
         self.writing = threading.Lock()
-        """Held from looking at what stands until the change of it is on disk."""
+        """Held from reading what stands until the change to it is on disk."""
         self._templates = _templates()
 
     def session(self, request: Request) -> ReviewSession:
@@ -127,7 +127,7 @@ def _add_pages(app: FastAPI, shared: _SharedState) -> None:
 def _add_texts(app: FastAPI, shared: _SharedState) -> None:
     @lru_cache(maxsize=4)
     def numbered(sampled: AuditStep, number: int) -> tuple[TextView, list[Region]]:
-        """A text of a step, kept while it is fetched in portions. Raises IndexError where there is none."""
+        """A text of a step, cached while it is fetched in portions. Raises IndexError where there is none."""
         case = shared.cases.read(sampled.benchmark, sampled.instance_id, sampled.step_index)
         text = outline(case).texts[max(number, 0)]
         return text, text.regions()
@@ -163,7 +163,7 @@ def _add_forms(app: FastAPI, shared: _SharedState) -> None:
     ) -> Response:
         """Keep a verdict, then name the next step."""
         with shared.writing:
-            shared.session(request).answer(Submission(step, prefix, known_verdict, verdict, notes))
+            shared.session(request).record(Submission(step, prefix, known_verdict, verdict, notes))
         return _go_on(request, shared.session(request).page_after(step))
 
     @app.post("/review/{reviewer}/undo")

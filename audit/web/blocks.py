@@ -1,4 +1,4 @@
-"""The lines of a text: prose and code told apart, diffs known line by line, JSON laid out without changing a token."""
+"""The lines of a text: prose told from code, diffs marked line by line, JSON indented without changing a token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IN_HUNK = {"+": "add", "-": "del", " ": "", "\\": "meta"}
 
 
 class Region(NamedTuple):
-    """Characters `start` to `end` of a text. `kind` is that of a diff's line, or empty."""
+    """Characters `start` to `end` of a text. `mono` is for monospaced; `kind` is that of a diff's line, or empty."""
 
     start: int
     end: int
@@ -41,14 +41,16 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines in one typeface, as runs of (a diff's line kind, pieces)."""
+    """Lines in one typeface, as runs of (the kind of a diff's line, its styled texts)."""
 
     mono: bool
     runs: tuple[tuple[str, tuple[StyledText, ...]], ...]
 
 
 def regions(text: str, mono: bool) -> list[Region]:
-    """The text from end to end: in prose fenced code is found, in code (or all, where `mono`) diffs are.
+    """The whole text cut into regions: fenced code in prose, and the lines of diffs.
+
+    Where `mono` is set, all of the text counts as code.
 
     >>> [(r.start, r.end, r.mono) for r in regions("see\\n```\\nx = 1\\n```\\nthere", mono=False)]
     [(0, 4, False), (4, 18, True), (18, 23, False)]
@@ -73,7 +75,7 @@ def _typefaces(text: str, mono: bool) -> Iterator[Region]:
 
 
 def _with_diffs(text: str, part: Region) -> Iterator[Region]:
-    """The part, cut where a diff's lines change kind; a diff is monospaced wherever it stands."""
+    """The part, cut where the lines of a diff change their kind. A diff is monospaced, also in prose."""
     if not (_HUNK.search(text, part.start, part.end) or _PATCH.search(text, part.start, part.end)):
         yield part
         return
@@ -87,9 +89,9 @@ def _with_diffs(text: str, part: Region) -> Iterator[Region]:
 
 
 def _line_kinds(text: str, start: int, end: int) -> Iterator[tuple[int, str | None]]:
-    """Every line's length and its kind in a diff; None outside of one.
+    """Every line's length, and its kind in a diff; None outside of a diff.
 
-    A hunk's own counts say where it ends; models write wrong ones, so it goes on as long as lines look like its own.
+    A hunk's header counts its lines. Models write wrong counts, so a hunk goes on as long as lines look like its own.
     """
     inside, old, new = False, 0, 0
     for line in _LINE.findall(text, start, end):
@@ -114,7 +116,7 @@ def _new_file(line: str, old: int, new: int) -> bool:
 
 
 def blocks(text: str, found: list[Region], start: int, end: int, pattern: re.Pattern[str] | None = None) -> list[Block]:
-    """Characters `start` to `end` of a text whose regions are `found`, ready to be shown."""
+    """Characters `start` to `end` of a text as blocks to be shown. `found` are the regions of the whole text."""
     first = bisect_right(found, start, key=lambda region: region.end)
     last = bisect_left(found, end, key=lambda region: region.start)
     within = (Region(max(r.start, start), min(r.end, end), r.mono, r.kind) for r in found[first:last])
@@ -125,13 +127,13 @@ def blocks(text: str, found: list[Region], start: int, end: int, pattern: re.Pat
 
 
 LONGEST_JSON = 512 * 1024
-"""Characters; what is longer is shown as it is."""
+"""Characters. Longer JSON is shown as it came."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _ONE_LINE, _DEEPEST = 88, 24
 
 
 def laid_out(text: str) -> str | None:
-    """JSON text with line breaks and indents; every token stays as it was written. None where it is no JSON.
+    """JSON text with line breaks and indents; every token stays as it was written. None for other text.
 
     >>> print(laid_out('{"a": 1.50, "b": [1,2], "a": {"c": [{}]}}'))
     {
@@ -179,7 +181,7 @@ def _indent(depth: int) -> str:
 
 
 def _leaf(tokens: list[str], at: int) -> tuple[str, int] | None:
-    """A short list or mapping without another in it, on one line, and where it ends."""
+    """A short list or mapping without another one in it, on one line, and the place after it; None for a longer one."""
     found, length = [tokens[at]], 1
     for place in range(at + 1, len(tokens)):
         part = tokens[place]

@@ -1,8 +1,8 @@
-"""Who may ask: only this machine's browser, on this server's own pages, with a link's token. Around the whole app.
+"""Lets in only requests from this server's own pages, in a browser on this machine that has used a printed link.
 
-A page of somebody else in the same browser can send requests to a port on loopback, and by a name that it points there
-even read the answers. So Host and Origin are checked, every page wants the cookie that a printed link was exchanged
-for, and nothing that is answered may be framed, stored, or load anything from elsewhere.
+Another page in the same browser can send requests to a port on loopback and, through a host name that it points to
+127.0.0.1, even read the answers. So Host and Origin are checked. Every page needs the cookie that a printed link is
+exchanged for. No answer may be framed, stored, or load anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Send = Callable[[Received], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 256 * 1024
-"""Bytes; the longest notes fit, escaped as a form sends them."""
+"""Bytes. The longest notes fit, escaped as a form sends them."""
 LONGEST_QUERY = 8 * 1024
 
 HEADERS = {
@@ -32,7 +32,7 @@ HEADERS = {
         "trusted-types 'none'"
     ),
     "x-content-type-options": "nosniff",
-    # Not `no-referrer`: under it a browser sends `Origin: null` with a form, and there would be nothing to check.
+    # Not `no-referrer`: then a browser sends `Origin: null` with a form, and there is nothing to check.
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
     "x-frame-options": "DENY",
@@ -43,33 +43,33 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAccess:
-    """A reviewer's place: whoever has the token is that reviewer."""
+    """A reviewer's access to the page: whoever has the token is that reviewer."""
 
     reviewer: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. Cookies of one host are shared by its ports, so it is this access's own."""
+        """The cookie's name. All ports of a host share their cookies, so each access has a name of its own."""
         return f"stepdown-{sha256(self.token.encode()).hexdigest()[:16]}"
 
     @property
     def path(self) -> str:
-        """Where the reviewer's pages are."""
+        """The path of the reviewer's pages."""
         return f"/review/{quote(self.reviewer, safe='')}/"
 
     def link(self, port: int) -> str:
-        """What the reviewer opens."""
+        """The link that the reviewer opens."""
         return f"http://127.0.0.1:{port}/?reviewer={quote(self.reviewer, safe='')}&token={self.token}"
 
 
 class Gate:
-    """Wraps an app. What it lets through carries `scope["access"]`: whose request it is."""
+    """Wraps the app. Requests that it lets through carry `scope["access"]`, the access of their reviewer."""
 
     def __init__(
         self, app: App, accesses: Sequence[ReviewerAccess], port: int, failed: Callable[[Exception], None]
     ) -> None:
-        """`failed` is told of an error that the app did not answer."""
+        """`failed` is called with every error that the app does not handle."""
         self._app, self._accesses, self._failed = app, accesses, failed
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
@@ -78,7 +78,7 @@ class Gate:
             return  # no lifespan, no websockets
         answer = _Answer(send)
         try:
-            await self._admitted(scope, receive, answer)
+            await self._admit(scope, receive, answer)
         except Exception as error:
             self._failed(error)
             if not answer.begun:
@@ -86,7 +86,7 @@ class Gate:
                     500, "Something went wrong", "Nothing was saved. What happened stands in the terminal."
                 )
 
-    async def _admitted(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = _Headers(scope["headers"])
         host = headers.one("host")
         if host not in self._hosts:
@@ -98,12 +98,12 @@ class Gate:
         elif len(scope["query_string"]) > LONGEST_QUERY:
             await answer.page(414, "Refused", "The address is too long.")
         elif scope["path"] == "/":
-            await self._enter(scope, headers, answer)
+            await self._exchange_token(scope, headers, answer)
         else:
-            await self._pass(scope, headers, receive, answer)
+            await self._pass_on(scope, headers, receive, answer)
 
-    async def _enter(self, scope: Scope, headers: _Headers, answer: _Answer) -> None:
-        """Exchange a link's token for a cookie; go on without it in the address."""
+    async def _exchange_token(self, scope: Scope, headers: _Headers, answer: _Answer) -> None:
+        """Exchange a link's token for a cookie, and redirect to an address without the token."""
         given = parse_qs(scope["query_string"].decode("latin-1"))
         token, name = given.get("token", [""])[0], given.get("reviewer", [""])[0]
         if not token:
@@ -123,7 +123,7 @@ class Gate:
         cookie = f"{access.cookie}={access.token}; Path=/; HttpOnly; SameSite=Strict"
         await answer.moved(access.path, {"set-cookie": cookie})
 
-    async def _pass(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
+    async def _pass_on(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
         held = [access for access in self._accesses if self._holds(access, headers)]
         if not held:
             await answer.page(401, "No token", _HOW_TO_ENTER)
@@ -138,14 +138,15 @@ class Gate:
         if body is None:
             await answer.page(413, "Too long", "Nothing was saved: the notes are too long.")
             return
-        await self._app({**scope, "access": held[0]}, _once(body, receive), answer)
+        await self._app({**scope, "access": held[0]}, _replaying(body, receive), answer)
 
     @staticmethod
     def _holds(access: ReviewerAccess, headers: _Headers) -> bool:
         return _same(access.token, headers.cookies().get(access.cookie, ""))
 
 
-# A browser that comes from another site (a terminal in a page) keeps the new cookie to itself until the next click.
+# A browser that follows a link from another site, such as a terminal in a page, sends the new cookie only from the next
+# click on.
 _HOW_TO_ENTER = (
     "Open the link that <code>stepdown audit serve</code> printed; a server that was started anew printed a new one. "
     'If you have just opened it, <a href="/">go on</a>.'
@@ -166,14 +167,16 @@ class _Headers:
         return found[0] if len(found) == 1 else None
 
     def cookies(self) -> Mapping[str, str]:
-        """Taken apart by hand: other programs on this host set theirs for all of its ports, and `http.cookies` gives up
-        at the first that is not as it should be."""
+        """The cookies by name. They are parsed by hand, since `http.cookies` gives up at the first malformed one.
+
+        Other programs on this host may have set such cookies: all of its ports share them.
+        """
         pairs = (pair.partition("=") for key, value in self._raw if key == "cookie" for pair in value.split(";"))
         return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 async def _read_body(headers: _Headers, receive: Receive) -> bytes | None:
-    """The request's body; None where it is larger than it may be."""
+    """Read the request's body; None where it is too large."""
     if (declared := headers.one("content-length")) and declared.isdigit() and int(declared[:12]) > LARGEST_BODY:
         return None
     body, more = b"", True
@@ -188,8 +191,8 @@ async def _read_body(headers: _Headers, receive: Receive) -> bytes | None:
     return body
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """Hands a body that was read on to the app."""
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the app the body that was read already."""
     events: list[Received] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Received:
@@ -199,7 +202,7 @@ def _once(body: bytes, receive: Receive) -> Receive:
 
 
 class _Answer:
-    """Sends what is answered, with the headers that every answer has."""
+    """Sends an answer, with the headers that every answer has."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -214,7 +217,7 @@ class _Answer:
         await self._send(event)
 
     async def page(self, status: int, title: str, text: str) -> None:
-        """A page that needs nothing else; title and text (HTML) are our own."""
+        """Send a page of its own. `title` and `text` are HTML of this program, never of a user."""
         body = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
             f'<meta name="viewport" content="width=device-width"><title>{title}</title><h1>{title}</h1><p>{text}</p>'

@@ -1,4 +1,4 @@
-"""A case as its page has it: turns, tools and answers, each text of them numbered so that more of it can be fetched."""
+"""A case as its page shows it: turns, tools and answers. Each text has a number, by which more of it can be fetched."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from stepdown.audit.web.windows import LEAST, SHORT, Window, windows
 from stepdown.builder.records import Message, exact_json
 
 OPEN_AT_END, SHORT_PREFIX = 4, 8
-"""How many of the last turns are open; a prefix of no more turns than `SHORT_PREFIX` is open altogether."""
+"""How many of the last turns are open. In a prefix of at most `SHORT_PREFIX` turns, all are."""
 SHOWN_OF_PREFIX = 400_000
-"""Characters of a prefix that a page shows at once, the last turns first; folded texts among them."""
+"""Characters of a prefix that a page shows at once, counting folded turns. The last turns come first."""
 MOST_MARKED = 50
-"""Turns in which matches are marked; in those after them they are counted."""
+"""In how many turns matches are marked. In later turns they are only counted."""
 PREVIEW = 160
 
 
 @dataclass(frozen=True, slots=True)
 class TextView:
-    """A text of the case. `mono` is how it is set outside of fenced code."""
+    """A text of the case. `mono` says that all of it is monospaced, not only fenced code."""
 
     number: int
     text: str
@@ -38,7 +38,7 @@ class TextView:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a tool call: its JSON value, or the text itself where it is one of several lines."""
+    """An argument of a tool call: its JSON value, or the text itself where that has several lines."""
 
     name: str
     text: TextView
@@ -46,7 +46,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call. `whole` are its arguments as they came, where they are not one JSON object with distinct keys."""
+    """A tool call. Where its arguments are not one JSON object with distinct keys, `whole` has them as they came."""
 
     name: str
     id: str
@@ -56,7 +56,7 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """A message. `answers` names the tool call that a tool's message answers."""
+    """A message, which the page calls a turn. `answers` names the tool call that a tool's message answers."""
 
     number: int
     role: str
@@ -67,9 +67,9 @@ class MessageView:
     calls: tuple[CallView, ...]
     is_open: bool = True
     hits: int = 0
-    """Matches of what was searched for."""
+    """How many matches of the search it has."""
     is_marked: bool = False
-    """Whether they are marked."""
+    """Whether its matches are marked."""
 
     @property
     def is_empty(self) -> bool:
@@ -107,7 +107,7 @@ class Outline:
 
 @dataclass(slots=True)
 class _NumberedTexts:
-    """Numbers texts in the order in which they are met."""
+    """Gives texts their numbers, in the order in which they are added."""
 
     made: list[TextView] = field(default_factory=list)
 
@@ -119,7 +119,7 @@ class _NumberedTexts:
 
 
 def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline:
-    """The case's page, with the turns open that hold what is searched for. Texts are numbered alike for any search."""
+    """The outline of a case. Turns with a match of `pattern` are open. Texts have the same numbers for any search."""
     texts = _NumberedTexts()
     names: dict[str, str] = {}
     turns = [_turn(number, message, texts, names) for number, message in enumerate(case.messages, 1)]
@@ -139,7 +139,7 @@ def outline(case: ReviewCase, pattern: re.Pattern[str] | None = None) -> Outline
 
 
 def _turn(number: int, message: Message, texts: _NumberedTexts, names: dict[str, str]) -> MessageView:
-    """A message as a turn; `names` are the calls so far, by id."""
+    """A message as a turn. `names` has the names of the calls so far, by id, and is given those of this message."""
     role = str(message.get("role", ""))
     said = tuple(texts.add(text, role == "tool") for text in _contents(message.get("content")))
     calls = tuple(_call(call, texts) for call in _listed(message.get("tool_calls")))
@@ -153,7 +153,7 @@ def _turn(number: int, message: Message, texts: _NumberedTexts, names: dict[str,
 
 
 def _contents(content: object) -> Iterator[str]:
-    """The texts of a message's content: a text, or a list of parts of which some are texts."""
+    """The texts of a message's content, which is a text or a list of parts. Other parts are given as JSON."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
@@ -169,7 +169,7 @@ def _listed(value: object) -> Sequence[object]:
 
 
 def _call(call: object, texts: _NumberedTexts) -> CallView:
-    """A tool call; what has not the form of one is shown whole, without a name."""
+    """A tool call. One that is malformed is shown whole, without a name."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         return CallView("", "", (), texts.add(_json(call), mono=True))
@@ -184,7 +184,7 @@ def _call(call: object, texts: _NumberedTexts) -> CallView:
 
 
 def _pairs(text: str) -> list[tuple[str, str]] | None:
-    """The members of a JSON object; None where the text is none, or has a key twice.
+    """The members of a JSON object; None where the text is no JSON object, or has a key twice.
 
     >>> _pairs('{"n": 1, "command": "a\\\\nb"}')
     [('n', '1'), ('command', 'a\\nb')]
@@ -199,7 +199,7 @@ def _pairs(text: str) -> list[tuple[str, str]] | None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """A JSON object's members, in order, doubles and all."""
+    """A JSON object's members in order, with every duplicate."""
 
 
 class _Literal(str):
@@ -243,7 +243,7 @@ def texts_of(turn: MessageView) -> list[TextView]:
 
 
 def _within_budget(turns: Sequence[MessageView]) -> list[MessageView]:
-    """The turns, old ones showing less of their texts once the last ones have used up what a page shows at once."""
+    """The turns. Old ones show less of their texts once the later ones have used up what a page shows at once."""
     left = SHOWN_OF_PREFIX
     found = []
     for turn in reversed(turns):
@@ -266,7 +266,7 @@ def _limited(turn: MessageView, limit: int) -> MessageView:
 
 
 def _folded(turns: Sequence[MessageView], pattern: re.Pattern[str] | None) -> list[MessageView]:
-    """The turns, the older ones folded but for the task and those that hold what is searched for."""
+    """The turns. Older ones are folded, except for the task and turns with marked matches."""
     task = next((turn.number for turn in turns if turn.role == "user"), 0)
     found: list[MessageView] = []
     marked = 0
@@ -282,7 +282,7 @@ def _folded(turns: Sequence[MessageView], pattern: re.Pattern[str] | None) -> li
 
 @dataclass(frozen=True, slots=True)
 class TextWindow:
-    """A window of a text as a page shows it; without blocks where it is left out."""
+    """A window of a text as a page shows it. It has no blocks where it is left out."""
 
     window: Window
     blocks: tuple[Block, ...]

@@ -1,4 +1,4 @@
-"""One process on loopback, until Ctrl-C."""
+"""Runs the review page on loopback, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from stepdown.builder.errors import BadInput
 
 HOST = "127.0.0.1"
 GRACE_SECONDS = 5
-"""Seconds that answers in hand have when the server ends."""
+"""How long requests in progress may take when the server ends."""
 
 
 class RunningServer:
-    """A server at work in a thread of its own. Made by `running`."""
+    """A server that runs in a thread of its own. Made by `serve`."""
 
     def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
         self._server = server
         self.port: int = bound.getsockname()[1]
-        # Not in the main thread: there uvicorn takes the signals, and raises them again when it has ended.
+        # Not in the main thread: there uvicorn would take the signals, and raise them again when it has ended.
         self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="review page")
         self._thread.start()
         while self.is_alive and not server.started:
@@ -40,13 +40,13 @@ class RunningServer:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End after the answers in hand; called once more, without them."""
+        """End the server after the requests in progress. A second call does not wait for them."""
         self._server.force_exit = self._server.should_exit
         self._server.should_exit = True
 
     def wait(self) -> None:
         while self.is_alive:
-            self._thread.join(0.5)  # in portions: signals are handled in between
+            self._thread.join(0.5)  # not forever: signals are handled in between
 
 
 @contextmanager
@@ -57,7 +57,10 @@ def serve(
     failed: Callable[[Exception], None],
     port: int = 0,
 ) -> Iterator[RunningServer]:
-    """Serve the reviewers' pages meanwhile. `failed` is told of errors. Raises BadInput where the port is taken."""
+    """Serve the reviewers' pages while the block runs. Raises BadInput where the port is taken.
+
+    `failed` is called with every error in a page.
+    """
     with _bind(port) as bound:
         gate = Gate(review_app(store, cases), accesses, bound.getsockname()[1], failed)
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
@@ -81,7 +84,7 @@ def serve(
 
 @contextmanager
 def end_on_signals(server: RunningServer) -> Iterator[None]:
-    """Meanwhile SIGINT and SIGTERM end the server; a second one waits for no answer in hand."""
+    """While the block runs, SIGINT and SIGTERM end the server; a second signal does so without waiting for requests."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.stop()

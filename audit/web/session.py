@@ -1,4 +1,4 @@
-"""One reviewer's queue as it stands, and what may be said of its steps."""
+"""One reviewer's queue as it stands, and the verdicts that it takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stepdown.builder.errors import StepdownError
 
 
 class RequestRefused(StepdownError):
-    """A request that does not fit what stands now. `at` is the page to look at instead."""
+    """A request that does not fit what stands now. `at` is the address of the page to look at instead."""
 
     def __init__(self, problem: str, at: str) -> None:
         super().__init__(problem)
@@ -22,9 +22,9 @@ class RequestRefused(StepdownError):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a form sends: which step and prefix it was made for, what it knew of the step's verdict, and what is said.
+    """What a form sends: the step and the prefix that it was made for, and the reviewer's answer.
 
-    Without a verdict the one that stands is kept, with these notes.
+    `known` is the `verdict_stamp` of the page. Without a verdict the one that stands is kept, with these notes.
     """
 
     step: str
@@ -36,7 +36,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """What was answered just before, the page of its step, and a model's guess at it."""
+    """The verdict that was saved just before, the address of its step, and a model's guess at it."""
 
     said: RecordedVerdict
     at: str
@@ -44,12 +44,12 @@ class SavedAnswer:
 
 
 def verdict_stamp(said: RecordedVerdict | None) -> str:
-    """What a page knows of a step's verdict when it is made: another page may change it afterwards."""
+    """A text that identifies the verdict on a page, to notice where another page has changed it since."""
     return f"{said.verdict.value}@{said.at}" if said else ""
 
 
 class ReviewSession:
-    """A reviewer's queue and verdicts, read anew for every request."""
+    """A reviewer's queue and verdicts, read afresh for every request."""
 
     def __init__(self, store: AuditStore, cases: CaseReader, access: ReviewerAccess) -> None:
         self.reviewer, self.path = access.reviewer, access.path
@@ -59,7 +59,7 @@ class ReviewSession:
         self.places = {item.step.id: place for place, item in enumerate(self.queue)}
 
     def sampled_step(self, step_id: str) -> AuditStep:
-        """A step of this queue."""
+        """A step of this queue. Raises RequestRefused for another one."""
         place = self.places.get(step_id)
         if place is None:
             raise RequestRefused("That step is not in your queue.", self.path)
@@ -74,35 +74,35 @@ class ReviewSession:
         return f"{self.path}step?{urlencode({'id': step, **{k: v for k, v in more.items() if v}}, quote_via=quote)}"
 
     def next_open(self, after: int = -1) -> str | None:
-        """The next step without a verdict after a place in the queue, from its beginning again at the end."""
+        """The id of the next step without a verdict after a place in the queue, starting over at the queue's end."""
         for item in [*self.queue[after + 1 :], *self.queue[: after + 1]]:
             if not item.done:
                 return item.step.id
         return None
 
     def page_after(self, step: str) -> str:
-        """Where a reviewer goes on who has just answered a step: the next open one, or the end."""
+        """The address after a step was answered: the next open step, or the end of the queue."""
         following = self.next_open(self.places.get(step, -1))
         if following is not None:
             return self.page(following, saved=step)
         return f"{self.path}end?{urlencode({'saved': step}, quote_via=quote)}"
 
     def neighbour(self, place: int, by: int) -> str | None:
-        """The address of the step beside, or of the queue's end; None before its beginning."""
+        """The address of the step `by` places further, or of the queue's end; None before the first step."""
         if place + by < 0:
             return None
         return self.page(self.queue[place + by].step.id) if place + by < len(self.queue) else f"{self.path}end"
 
     def guess(self, step: str) -> PreLabel | None:
-        """A model's guess at a step that this reviewer has answered."""
+        """A model's guess at a step; None until this reviewer has answered it."""
         return self._store.prelabel(self.reviewer, step)
 
     def saved(self, step: str) -> SavedAnswer | None:
         said = self.said.get(step)
         return SavedAnswer(said, self.page(step), self.guess(step)) if said else None
 
-    def answer(self, given: Submission) -> None:
-        """Keep a verdict; it is on disk when this returns. The same one sent again changes nothing.
+    def record(self, given: Submission) -> None:
+        """Record a verdict; it is on disk when this returns. Sending the same one again changes nothing.
 
         Raises RequestRefused where it does not fit the step as it is now, or another page has answered meanwhile.
         """
@@ -126,7 +126,7 @@ class ReviewSession:
 
 
 def _check(case: ReviewCase, given: Submission, verdict: str, here: str) -> None:
-    """Refuses what can not be a verdict on the case as it is now."""
+    """Raises RequestRefused for a submission that cannot be a verdict on the case as it is now."""
     if given.prefix_digest != case.prefix_digest:
         raise RequestRefused("The step has changed since the page was made. Nothing was saved: look at it again.", here)
     if verdict not in set(AuditVerdict):

@@ -1,4 +1,4 @@
-"""The characters of a text as a page may show them: invisible ones get a name, what was searched for is marked."""
+"""The characters of a text as a page may show them: invisible ones get a name, search matches are marked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-# What a reader cannot see or what rearranges what they see: controls, direction marks and overrides, zero-width and
-# filler characters, line separators, tags, lone surrogates, non-characters. A run of one of them is one match.
+# Characters that a reader cannot see, or that rearrange what the reader sees: controls, direction marks and overrides,
+# zero-width and filler characters, line separators, tags, lone surrogates, non-characters. A run of the same one is one
+# match.
 _HIDDEN = re.compile(
     "([\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff])\\1*"
@@ -17,11 +18,11 @@ _HIDDEN = re.compile(
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\v": "VT", "\f": "FF", "\r": "CR", "\x1b": "ESC", "\x7f": "DEL"}
 
 MOST_MARKS = 200
-"""Matches that are marked in one piece of text: a page of marks helps nobody."""
+"""How many matches are marked in one text: a page full of marks helps nobody."""
 
 
 class StyledText(NamedTuple):
-    """Some characters that are shown alike. `kind` is empty, `unseen` (a name in place of the character) or `mark`."""
+    """Characters in one style. `kind` is empty, `unseen` (the name of an invisible character) or `mark` (a match)."""
 
     kind: str
     text: str
@@ -29,12 +30,12 @@ class StyledText(NamedTuple):
 
 
 def search_pattern(query: str) -> re.Pattern[str] | None:
-    """What finds a query in a text, whatever its case; None for an empty one."""
+    """The pattern that finds a query in a text, whatever its case; None for an empty query."""
     return re.compile(re.escape(query), re.IGNORECASE) if query else None
 
 
 def styled(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[StyledText]:
-    """The text in pieces, matches of `pattern` marked and every character that would not be seen named.
+    """The text as styled texts: matches of `pattern` are marked, and invisible characters are named.
 
     >>> [run.text for run in styled("ab\\u202ecd\\x1b")]
     ['ab', 'U+202E', 'cd', 'ESC']

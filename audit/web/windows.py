@@ -1,4 +1,4 @@
-"""How much of a text a page shows: all of a short one; of a long one head, tail, and what was searched for."""
+"""How much of a text a page shows: all of a short one; of a long one its head, its tail, and search matches."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from dataclasses import dataclass
 
 SHORT = 8_000
-"""Characters that are shown whole. Of a longer text two thirds of this are its head, the rest its tail."""
+"""A text of at most so many characters is shown whole. Of a longer one, two thirds of this are head, the rest tail."""
 LEAST = 600
-"""What is left of that for old turns of a very long prefix."""
+"""The same limit for the old turns of a very long prefix."""
 PORTION = 32_768
-"""Characters that are fetched at a time."""
+"""How many characters are fetched at a time."""
 AROUND, LONGEST_EXCERPT, MOST_EXCERPTS = 600, 3_000, 8
-"""Characters that are shown before and after a match and in one excerpt, at most; how many excerpts of one text."""
+"""Characters around a match, characters of an excerpt at most, and excerpts of a text at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Characters `start` to `end`; `shown`, or left out until they are asked for."""
+    """Characters `start` to `end`, either `shown` or left out until they are fetched."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Window:
 
 
 def windows(text: str, limit: int, pattern: re.Pattern[str] | None = None) -> list[Window]:
-    """The text from end to end, in windows that are shown and such that are left out.
+    """The whole text cut into windows, some shown and some left out.
 
     >>> [(w.start, w.end, w.shown) for w in windows("x" * 900, limit=90)]
     [(0, 60, True), (60, 870, False), (870, 900, True)]
@@ -53,7 +53,7 @@ def windows(text: str, limit: int, pattern: re.Pattern[str] | None = None) -> li
 
 
 def _excerpts(text: str, start: int, end: int, pattern: re.Pattern[str] | None) -> list[tuple[int, int]]:
-    """The surroundings of matches between two places, those that touch made one."""
+    """The surroundings of the matches between two places. Those that touch are joined."""
     found: list[tuple[int, int]] = []
     for match in pattern.finditer(text, start, end) if pattern else ():
         first = max(start, _line_end(text, match.start() - AROUND // 2, AROUND // 2))
@@ -69,19 +69,19 @@ def _excerpts(text: str, start: int, end: int, pattern: re.Pattern[str] | None) 
 
 
 def _line_end(text: str, place: int, slack: int) -> int:
-    """The place after the last line end at or before `place`, if there is one nearby; else the place."""
+    """The beginning of the line that holds `place`, if it is at most `slack` characters away; else `place`."""
     end = text.rfind("\n", max(0, place - slack), max(0, place))
     return place if end < 0 else end + 1
 
 
 def _next_line(text: str, place: int) -> int:
-    """The beginning of the next line after `place`, if it is nearby; else the place."""
+    """The beginning of the next line after `place`, if it is nearby; else `place`."""
     end = text.find("\n", place, place + AROUND // 2)
     return place if end < 0 else end + 1
 
 
 def portion_end(text: str, start: int, end: int) -> int:
-    """Where the portion that begins at `start` ends, at a line's end if there is one nearby."""
+    """Where the portion that begins at `start` ends: at a line's end if there is one nearby."""
     if start + PORTION >= end:
         return end
     return max(_line_end(text, start + PORTION, PORTION // 4), start + 1)

@@ -10,7 +10,7 @@ from stepdown.builder.cli.audit import exchange as files
 
 @click.group("audit")
 def command() -> None:
-    """Have people check the labels: sample steps, review them, and apply what was found.
+    """Have people check the labels: sample steps, review them, and apply the verdicts.
 
     \b
     In this order:
@@ -18,9 +18,9 @@ def command() -> None:
       stepdown audit serve RUN              review them in a browser, or
       stepdown audit export RUN -o FILE     in a tool of your own, and
       stepdown audit import RUN FILE        take the reviewed file back
-      stepdown audit reassign RUN ANN BO    give what ANN has left open to BO
+      stepdown audit reassign RUN ANN BO    give ANN's open steps to BO
       stepdown audit summary RUN            how tight the labels are, and how far reviewers agree
-      stepdown audit apply RUN              lower what can go lower: a revision of the run's files
+      stepdown audit apply RUN              lower labels by the verdicts: a revision of the run's files
       stepdown audit undo RUN               take the newest revision back
       stepdown audit repeat RUN --times 3   does the locked model do it again?
     """

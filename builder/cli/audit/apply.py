@@ -18,22 +18,22 @@ _run = click.argument("run", type=click.Path(path_type=Path))
 @click.command("apply")
 @_run
 def _apply(run: Path) -> None:
-    """Apply what reviewers settled to RUN's labels, as a new revision in RUN/revisions.
+    """Apply the reviewers' verdicts to RUN's labels, as a new revision in RUN/revisions.
 
-    `further-downgradeable` lowers a label by exactly one tier; later prefixes stay as they were executed, and the
-    evidence says "audit", with who, when and why. An instance is held back whole where one of its sampled steps is
-    `uncertain`, where its reviewers disagree and no further one has settled it, or where it is not reviewed yet.
+    `further-downgradeable` lowers a label by exactly one tier. Later prefixes stay as they were executed, and the
+    evidence says "audit", with who, when and why. A whole instance is held back where one of its sampled steps is
+    `uncertain` or not reviewed yet, or where its reviewers disagree and no further reviewer has settled it.
 
-    The run's own files are not touched. A revision is made from them, never from another revision; `stepdown audit
+    The run's own files are not touched. A revision is made from them, never from another revision. `stepdown audit
     undo` takes the newest one back.
     """
     manifest = revisions.apply(run)
-    for line in _lines(manifest["audit"]):
+    for line in _summary_lines(manifest["audit"]):
         click.echo(printable(line))
     click.echo(printable(str(run / revisions.FOLDER / str(manifest["audit"]["revision"]))))
 
 
-def _lines(audit: Mapping[str, Any]) -> list[str]:
+def _summary_lines(audit: Mapping[str, Any]) -> list[str]:
     lines = [
         f"revision {audit['revision']}: {audit['sampled']} steps sampled, {audit['settled']} settled by "
         f"{audit['reviewers']} reviewers, {audit['lowered']} labels lowered by one tier"
@@ -44,7 +44,10 @@ def _lines(audit: Mapping[str, Any]) -> list[str]:
 @click.command("undo")
 @_run
 def _undo(run: Path) -> None:
-    """Take the newest revision of RUN back: what stood before it stands again. Its files are kept."""
+    """Take the newest revision of RUN back, so that the one before it, or the run's own files, count again.
+
+    Its files are kept.
+    """
     number = revisions.undo(run)
     click.echo(f"revision {number} is taken back")
     try:

@@ -35,26 +35,28 @@ _format = click.option(
 @_run
 @click.option("-o", "--output", "file", required=True, type=click.Path(path_type=Path), help="`-` for standard output.")
 @_format
-@click.option("--reviewer", "names", multiple=True, help="Whose queue; by default everyone's who is known.")
+@click.option(
+    "--reviewer", "names", multiple=True, help="Whose queue to write; by default that of every known reviewer."
+)
 def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> None:
-    """Write the sampled steps of RUN for review in another tool, with what was said of them so far.
+    """Write the sampled steps of RUN for review in another tool, with the verdicts given so far.
 
-    A record holds the frozen prefix, the label, the locked response, and what one tier lower answered; it names no
-    model. Fill in `verdict` (tight, uncertain or further-downgradeable) and `notes`, and take the file back with
-    `stepdown audit import`. Leave `id`, `reviewer` and `prefix` as they are.
+    A record holds the prefix, the label, the locked response, and what the tier below answered. It names no model. Fill
+    in `verdict` (tight, uncertain or further-downgradeable) and `notes`, and take the file back with `stepdown audit
+    import`. Leave `id`, `reviewer` and `prefix` as they are.
 
-    label-studio writes tasks, and the labelling config beside them; argilla writes records, and the dataset's settings.
+    label-studio writes tasks and a labelling config; argilla writes records and the dataset's settings.
     """
-    form = FORMATS[_kind(file, kind)]
+    form = FORMATS[_format_name(file, kind)]
     with open_cases(run) as cases, AuditStore(run) as store:
         known = set(store.reviewers.names())
         reviewers = [reviewer_name(name, field="--reviewer") for name in names] or sorted(known) or [""]
-        steps = (step for reviewer in reviewers for step in _queue(store, cases, reviewer))
+        steps = (step for reviewer in reviewers for step in _read_queue(store, cases, reviewer))
         if str(file) == "-":
             form.write(steps, sys.stdout)
             return
         try:
-            with _whole(file) as out:
+            with _open_whole(file) as out:
                 count = form.write(steps, out)
             for ending, text in form.beside.items():
                 write_text(file.with_name(file.stem + ending), text)
@@ -66,8 +68,8 @@ def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> 
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[TextIO]:
-    """The file to write into. What stood there, answers perhaps, is replaced when all is written, and not before."""
+def _open_whole(file: Path) -> Iterator[TextIO]:
+    """Open the file to write. An older file there, perhaps with answers, is replaced only when all is written."""
     if file.exists() and not file.is_file():  # a pipe, a terminal
         with file.open("w", encoding="utf-8", newline="") as out:
             yield out
@@ -76,7 +78,7 @@ def _whole(file: Path) -> Iterator[TextIO]:
         yield out
 
 
-def _queue(store: AuditStore, cases: CaseReader, reviewer: str) -> Iterator[OutgoingStep]:
+def _read_queue(store: AuditStore, cases: CaseReader, reviewer: str) -> Iterator[OutgoingStep]:
     for item in store.queue(reviewer):
         step = item.step
         case = cases.read(step.benchmark, step.instance_id, step.step_index)
@@ -87,16 +89,18 @@ def _queue(store: AuditStore, cases: CaseReader, reviewer: str) -> Iterator[Outg
 @_run
 @click.argument("file", type=click.Path(path_type=Path))
 @_format
-@click.option("--reviewer", help="Whose the answers are: those that name somebody else are refused.")
+@click.option("--reviewer", help="Who gave the answers. Answers that name somebody else are refused.")
 def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> None:
     """Take a reviewed FILE back into the audit of RUN.
 
-    Refused are unknown ids, duplicates, verdicts that are none, answers to a prefix that is not the step's (its digest
-    differs), and answers of somebody else than --reviewer. All that is wrong is listed, with its line; then nothing of
-    the file is taken, and the exit code is 2. Steps without a verdict are passed over. A new verdict on a step replaces
-    the reviewer's earlier one, which stays in the log.
+    Refused are unknown ids, duplicates, invalid verdicts, answers to another prefix than the step's (its digest
+    differs), answers that their reviewer has changed since, and answers of somebody else than --reviewer. If there is
+    any problem, every one is listed with its line, nothing of the file is taken, and the exit code is 2.
+
+    Steps without a verdict are skipped. A new verdict on a step replaces the reviewer's earlier one, which stays in the
+    log.
     """
-    form = FORMATS[_kind(file, kind)]
+    form = FORMATS[_format_name(file, kind)]
     name = reviewer_name(reviewer, field="--reviewer") if reviewer else None
     with open_cases(run) as cases, AuditStore(run) as store:
         found = check_answers(store, cases, file, form.read(file), name)
@@ -115,8 +119,8 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
         click.echo(printable(f"reviewers that the audit did not know: {', '.join(found.strangers)}"), err=True)
 
 
-def _kind(file: Path, kind: str | None) -> str:
-    """The format that is named, or that the file's name says. Raises BadInput."""
+def _format_name(file: Path, kind: str | None) -> str:
+    """The format that is named, or else the one of the file's ending. Raises BadInput."""
     by_name = {".csv": "csv", ".jsonl": "jsonl"}.get(file.suffix)
     if found := kind or by_name:
         return found

@@ -15,7 +15,7 @@ from stepdown.builder.errors import BadInput
 
 
 class _Guess(Strict):
-    """A line of the file."""
+    """A line of the file: a model's guess at one step's verdict."""
 
     id: str
     verdict: AuditVerdict
@@ -28,8 +28,8 @@ class _Guess(Strict):
 def command(run: Path, file: Path) -> None:
     """Keep a model's guesses at the audit verdicts of RUN, from FILE: JSONL of `{id, verdict, notes}`.
 
-    The review page shows a guess only after its reviewer has answered the step, so it cannot lead; no label depends on
-    one. All that is wrong is listed, with its line; then nothing is taken, and the exit code is 2.
+    The review page shows a guess only after its reviewer has answered the step, so that it cannot lead. No label
+    depends on it. If there is any problem, every one is listed with its line, nothing is taken, and the exit code is 2.
     """
     guesses: dict[str, PreLabel] = {}
     problems: list[str] = []

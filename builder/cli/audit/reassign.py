@@ -18,13 +18,13 @@ from stepdown.builder.common.text import printable
 @click.argument("giver", metavar="FROM")
 @click.argument("takers", metavar="TO[,TO...]")
 def command(run: Path, giver: str, takers: str) -> None:
-    """Give the steps of RUN that were assigned to FROM, and that FROM has not answered, to TO.
+    """Give the steps of RUN that wait for the reviewer FROM to the reviewer TO.
 
-    For a reviewer who has left: a step that waits for somebody holds its instance back. With several TO each step goes
-    to one of them. What FROM said stays, and what was moved is kept in the audit's log. A TO who is new reviews these
+    For a reviewer who has left: a step that waits for somebody holds its instance back. With several TO, each step goes
+    to one of them. FROM's verdicts stay, and the audit's log records what was moved. A TO who is new reviews these
     steps and nothing else. Steps that a later `stepdown audit sample` shares out go to TO in FROM's place.
 
-    A step that TO has already is not asked of anybody else: one answer less settles it.
+    A step that every TO has already goes to nobody else: it waits for one answer less.
     """
     old = reviewer_name(giver, field="FROM")
     new = [reviewer_name(name, field="TO") for name in takers.split(",")]

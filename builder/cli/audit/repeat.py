@@ -35,14 +35,14 @@ def command(
 ) -> None:
     """Execute sampled steps of RUN afresh: does the locked model do it again?
 
-    At a step's frozen prefix the model that its label was locked with answers anew; the strong model goes on; the
-    workload's own predicate decides, within the limit that the label was found under. No earlier response is used.
-    Calls count towards the run's budget. Executions are recorded one by one: after an interruption the same command
-    goes on, and a larger --times adds to what is there.
+    At a step's prefix the model that its label was locked with answers anew, and the strong model goes on. The
+    workload's own predicate decides, under the limit of calls that the label was found with. No earlier response is
+    used. Calls count towards the run's budget. Executions are recorded one by one: after an interruption the same
+    command goes on, and a larger --times adds to what is there.
 
-    Counts are by workload and label, with exact 95% intervals of the executions that were made: those of one step are
-    much alike, so for more than these steps they are too narrow, the more so the larger --times is. No label and no
-    file of a release depends on them.
+    Counts are by workload and label, with exact 95% intervals over the executions that were made. Executions of the
+    same step are alike, so as a statement about other steps the intervals are too narrow, and more so with a larger
+    --times. No label and no file of a release depends on them.
     """
     stop = threading.Event()
     with AuditStore(run) as store, open_for_work(run, load_config(config) if config else None) as opened:
@@ -58,7 +58,7 @@ def command(
         repeats = Repeats(opened, stop, steps, times)
         reached: BudgetReached | None = None
         with (
-            stop_on_signals(stop, _same_again(run, times, most, workloads, config)),
+            stop_on_signals(stop, _resume_command(run, times, most, workloads, config)),
             console.show_progress(repeats.progress),
         ):
             try:
@@ -79,10 +79,10 @@ def command(
         sys.exit(WORK_LEFT)
 
 
-def _same_again(run: Path, times: int, most: int | None, workloads: tuple[str, ...], config: Path | None) -> str:
-    """The command that goes on with this work, and pays for no other.
+def _resume_command(run: Path, times: int, most: int | None, workloads: tuple[str, ...], config: Path | None) -> str:
+    """The command that goes on with exactly this work.
 
-    >>> _same_again(Path("runs/q"), 3, 2, ("bfcl",), None)
+    >>> _resume_command(Path("runs/q"), 3, 2, ("bfcl",), None)
     'stepdown audit repeat runs/q --times 3 --steps 2 --workload bfcl'
     """
     words = ["stepdown", "audit", "repeat", str(run), "--times", str(times)]

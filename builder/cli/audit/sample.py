@@ -25,30 +25,39 @@ from stepdown.builder.run.folder import open_for_reading
 
 @click.command("sample")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--rate", type=ShareOption(), help="Share of the steps; by default the run's own (0.1).")
-@click.option("--seed", type=int, help="Of the draw; by default the run's own (0).")
+@click.option("--rate", type=ShareOption(), help="Share of the steps to sample; by default the run's own (0.1).")
+@click.option("--seed", type=int, help="Seed of the draw; by default the run's own (0).")
 @click.option(
-    "--minimum", type=click.IntRange(0), default=0, help="Steps of a stratum, at least, as far as it has them."
+    "--minimum",
+    type=click.IntRange(0),
+    default=0,
+    help="Least number of steps of each stratum, as far as it has so many.",
 )
 @click.option(
     "--strata",
     type=click.Choice(["workload", "tier"]),
     default="workload",
     show_default=True,
-    help="What the minimum is counted by: a workload, or each tier of one.",
+    help="What the minimum applies to: each workload, or each tier of a workload.",
 )
-@click.option("--include", multiple=True, metavar="WORKLOAD", help="Sample this workload too, though it has one turn.")
-@click.option("--reviewers", metavar="NAME,NAME", help="Share the steps out; without it all reviewers get all steps.")
+@click.option(
+    "--include", multiple=True, metavar="WORKLOAD", help="Sample this workload too, though its tasks have one step."
+)
+@click.option(
+    "--reviewers",
+    metavar="NAME,NAME",
+    help="Share the steps out among these; without it every reviewer gets every step.",
+)
 @click.option(
     "--overlap",
     type=ShareOption(),
     default=0.2,
     show_default=True,
-    help="With --reviewers: the share of the steps that all of them get, so that their agreement can be measured.",
+    help="With --reviewers: the share of the steps that all of them get, to measure their agreement.",
 )
-@click.option("--settle", metavar="NAME", help="Give the steps on which reviewers disagree to this further one.")
+@click.option("--settle", metavar="NAME", help="Give the steps on which reviewers disagree to this further reviewer.")
 @click.option(
-    "--from", "old", type=click.Path(path_type=Path), help="Where the run lies that RUN relabels, if it moved."
+    "--from", "old", type=click.Path(path_type=Path), help="Folder of the run that RUN relabels, if it moved."
 )
 def command(
     run: Path,
@@ -62,18 +71,18 @@ def command(
     settle: str | None,
     old: Path | None,
 ) -> None:
-    """Draw the steps of RUN that people review, and keep the choice in RUN/audit.sqlite.
+    """Draw the steps of RUN that people review, and keep the sample in RUN/audit.sqlite.
 
-    A step is sampled iff hash(seed, id) is below the rate: the same steps on any machine, and after the run has grown.
-    A stratum with fewer than --minimum is filled with its smallest hashes. A step once sampled stays sampled: drawing
-    again adds steps and takes none away.
+    A step is sampled if and only if hash(seed, id) is below the rate: the same steps on any machine, and after the run
+    has grown. A stratum with fewer steps than --minimum is filled with the steps of its smallest hashes. A step once
+    sampled stays sampled: drawing again adds steps and takes none away.
 
-    Workloads of one turn are left out (a judge calibrated against people stands in for them), unless named by
-    --include. Where RUN relabels another run that was audited, verdicts are taken over if prefix, label and the models
-    one tier lower are the same; else the step is queued again.
+    Workloads whose tasks have one step are left out unless --include names them: where a judge grades them, it is
+    calibrated against people instead. Where RUN relabels another run that was audited, verdicts carry over if prefix,
+    label and the models one tier lower are the same; else the step is queued again.
 
-    Two reviewers who disagree need a third: --settle gives such steps, and nothing else, to one. While there are none,
-    that reviewer's queue is empty.
+    Two reviewers who disagree on a step need a third: --settle gives such steps, and nothing else, to one. While there
+    are none, that reviewer's queue is empty.
     """
     names = [reviewer_name(name, field="--reviewers") for name in reviewers.split(",")] if reviewers else []
     if len(set(names)) < len(names):
@@ -126,7 +135,7 @@ def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
 
 
 def _carried_line(counts: Counter[str], earlier: Path | None) -> str:
-    """What became of an earlier version's verdicts, in a line.
+    """How many steps' verdicts of an earlier run carried over, in one line.
 
     >>> _carried_line(Counter({CARRIED: 3, AGAIN: 1}), Path("old"))
     'verdicts of old: 3 steps carried over, 1 queued again with what was said as history, 0 gone'

@@ -24,7 +24,7 @@ NEEDED = ("fastapi", "jinja2", "python_multipart", "uvicorn")
 @click.option(
     "--reviewers",
     metavar="NAME,...",
-    help="Who reviews; each gets a link and a queue of their own. Default: those whom the audit knows, "
+    help="Who reviews; each gets a link and a queue of their own. Default: the reviewers whom the audit knows, "
     "else your login name.",
 )
 @click.option(
@@ -35,11 +35,11 @@ NEEDED = ("fastapi", "jinja2", "python_multipart", "uvicorn")
     help="The port on 127.0.0.1; 0 takes a free one.",
 )
 def command(run: Path, reviewers: str | None, port: int) -> None:
-    """Show the sampled steps of RUN in a browser, one after the other, and keep what reviewers say of them.
+    """Show the sampled steps of RUN in a browser, one after the other, and record the reviewers' verdicts.
 
     Prints a link for each reviewer; open it on this machine. The link holds a secret: whoever has it reviews under
-    that name. Every verdict is on disk before the page goes on, so the server may end at any time: Ctrl-C ends it, and
-    starting it again goes on at the first open step, with new links.
+    that name. Every verdict is on disk before the page goes on, so the server may end at any time. Ctrl-C ends it. When
+    it is started again, it prints new links, and each reviewer goes on at the first open step.
 
     The steps come from `stepdown audit sample RUN`. In the page, `?` shows the keys.
     """

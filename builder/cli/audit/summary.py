@@ -24,15 +24,15 @@ from stepdown.builder.run.folder import open_for_reading
 def command(run: Path, as_json: bool) -> None:
     """Say what the audit of RUN has found so far.
 
-    Shares are of the sampled steps whose reviewers came to a verdict, with exact (Clopper-Pearson) 95% intervals;
-    `uncertain` is not tight. They are not weighted: after a --minimum by tier, look at each label's own.
+    Shares are of the sampled steps whose reviewers came to a verdict, with exact (Clopper-Pearson) 95% intervals.
+    `uncertain` counts as not tight. Shares are not weighted: after a --minimum by tier, look at each label's own.
 
-    The second table leaves the lowest label out, which can only be tight. The third says how many labels that nobody
-    settled must be expected to be too high: a stratum's share among its reviewed steps, times its other steps. Sums
-    have intervals that hold for all their strata at once.
+    The second table leaves the lowest label out, which can only be tight. The third says how many of the other labels
+    are likely too high: for each workload and label, the share that can go lower among its reviewed steps, times its
+    other steps. The interval of a sum holds for all of its parts at once.
 
-    Agreement is of reviewers who were not told of each other's answers; those who were given a step because others
-    disagree on it (`sample --settle`) do not count for that step.
+    Agreement is between reviewers who did not see each other's answers. Whoever was given a step because others
+    disagree on it (`sample --settle`) does not count for that step.
     """
     with open_for_reading(run) as (ledger, protocol), AuditStore(run) as store:
         tiers = protocol.pool.tiers
@@ -101,7 +101,7 @@ def _agreement_lines(found: AuditSummary) -> Iterator[str]:
 
 
 def _agreement(one: Agreement) -> str:
-    """How far reviewers agree, in a few words.
+    """An agreement as text.
 
     >>> _agreement(Agreement(("ann", "bob"), 50, 35, 0.4))
     '0.400; 35 of 50 shared steps the same'
