@@ -1,4 +1,4 @@
-"""Fixed-prefix repeatability: does the locked model do a released step again, when it is asked afresh?"""
+"""Repeatability: does the locked model do a step again, when it is asked anew at the same prefix?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def picked(steps: Iterable[AuditStep], most: int | None, seed: int, workloads: S
 
 
 class Repeats:
-    """Executes steps afresh, `times` each, and records every execution. What is recorded is not executed again."""
+    """Executes steps anew, `times` each, and records every execution. What is recorded is not executed again."""
 
     def __init__(self, run: RunFolder, stop: threading.Event, steps: Iterable[AuditStep], times: int) -> None:
         """Load the run's workloads. Raises BadInput where one is not what the run was begun with."""
@@ -52,7 +52,9 @@ class Repeats:
         return self._session.multi_step
 
     def execute(self) -> None:
-        """Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then says where to go on."""
+        """Execute what is not recorded yet. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then
+        says where to go on.
+        """
         self._ledger.forget_technical(Purpose.REPEAT)
         self._session.work(self._session.finished(self._steps), self._repeat, lambda: bool(self._left), self.progress)
 
@@ -64,7 +66,7 @@ class Repeats:
 
 
 class _InstanceRepeats:
-    """Fresh executions of steps of one finished instance, beside its labelling."""
+    """Executes steps of one finished instance anew. Its labels stay as they are."""
 
     def __init__(self, job: Job, context: RunContext) -> None:
         self._record, self._context, self._ledger = job.record, context, context.ledger
@@ -99,7 +101,7 @@ def _limit(trials: Iterable[TrialRecord], step: int, lock: Lock) -> int | None:
 
 @dataclass(slots=True)
 class Repeated:
-    """How fresh executions of some steps came out."""
+    """How often some steps passed when they were executed anew."""
 
     steps: int = 0
     executions: int = 0

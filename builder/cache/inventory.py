@@ -1,4 +1,4 @@
-"""What a response cache holds, entry by entry: read beside whoever uses it, and never changed."""
+"""Reads all that a response cache holds, entry by entry. It changes nothing, and others may use the cache meanwhile."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """A stored entry. `key` is None where it cannot be read, `entry` where the entry cannot; `problem` says why."""
+    """An entry as it is stored. `key` or `entry` is None where it cannot be read; `problem` then says why."""
 
     row: int
-    """Its place in the cache's table: all there is to name it by where the key is unreadable."""
+    """Its place in the cache's table, which names it where the key is unreadable."""
     key: str | None
     entry: Entry | None
     size: int
@@ -35,7 +35,7 @@ class StoredEntry:
 
 
 class Inventory:
-    """A look at a cache's folder. Raises BadInput where it is none or cannot be read."""
+    """The entries of a cache's folder. Raises BadInput where the folder is no cache or cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -58,7 +58,7 @@ class Inventory:
             return self._db.execute(query, tuple(values)).fetchall()
 
     def read_entries(self) -> Iterator[StoredEntry]:
-        """Every entry that is there now, in portions; what others add meanwhile is not seen."""
+        """Every entry that is there now, read in portions. What others add meanwhile is left out."""
         ((end,),) = self._read("SELECT coalesce(max(rowid), 0) FROM Cache")
         last = 0
         while page := self._read(
@@ -98,7 +98,7 @@ class Inventory:
         return StoredEntry(row, name, None, size, stored or 0.0, problem)
 
     def count_held(self, keys: Iterable[str]) -> tuple[int, int]:
-        """How many of these keys are there, and how many keys these are."""
+        """How many of these keys the cache holds, and how many keys these are."""
         found = asked = 0
         stored = (self._disk.put(key)[0] for key in keys)
         while page := list(itertools.islice(stored, PAGE)):

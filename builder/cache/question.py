@@ -1,4 +1,4 @@
-"""A question to a model: what its response depends on, and so what the response is kept under."""
+"""A question to a model: all that its response depends on, from which the cache key is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepdown.builder.records import Prefix, Response, Sample, canonical_json, d
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to one model: what a response depends on, and nothing else."""
+    """One question to one model: all that the response depends on, and nothing else."""
 
     workload: str
     harness_version: str
@@ -25,8 +25,8 @@ class Question:
     _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, exact: bool = False) -> str:
-        """The cache key. Canonical by default: volatile text does not make another question."""
-        # Made once: looking up, keeping and recording a response all need it.
+        """The cache key, a digest: of the canonical prefix, in which volatile text is masked, or of the exact one."""
+        # Kept, since looking up, keeping and recording a response all need it.
         if exact not in self._keys:
             self._keys[exact] = self._made_key(exact)
         return self._keys[exact]
@@ -48,9 +48,9 @@ class Question:
         )
 
     def served_by(self, prefix_digest: str, response: Response) -> bool:
-        """Whether a response given to the prefix of that exact digest answers this question.
+        """Whether a response that was given to the prefix of this exact digest answers the question too.
 
-        A response that repeats volatile text (a temporary path, a time) belongs to the very prefix it was given to.
+        A response that repeats volatile text (a temporary path, a time) belongs to the one prefix it was given to.
         """
         if prefix_digest == self.prefix.exact or self.prefix.mask is None:
             return True
@@ -62,7 +62,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def is_key(key: object) -> bool:
-    """Whether this has the shape of a cache key, and of every other digest here: SHA-256 in hex.
+    """Whether this has the form of a cache key and of all other digests: SHA-256 in hex.
 
     >>> is_key("0f" * 32), is_key("0F" * 32), is_key(7)
     (True, False, False)

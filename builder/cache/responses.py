@@ -1,4 +1,4 @@
-"""The response cache: every response that was paid for, on disk before it is acted upon, for many runs."""
+"""The response cache: every response that was paid for is on disk before it is acted upon. Many runs may share one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stepdown.builder.records import Response
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A response as the cache holds it: the exact digest of the prefix it was given to, and the run that paid.
+    """A response as the cache holds it, with the exact digest of the prefix that it was given to.
 
-    `key` is what it is kept under: by it a ledger says what a run used.
+    `key` is its key in the cache, by which a ledger names it; `run` is the id of the run that paid for it.
     """
 
     key: str
@@ -47,18 +47,18 @@ class Answer:
 
 
 class Cache:
-    """Responses by question, as one run uses them. `run` is its id: every entry says which run paid for it."""
+    """Responses by question, as one run uses them. `run` is the run's id: every entry says which run paid for it."""
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self.run = store, run
 
     def get_or_ask(self, question: Question, ask: Callable[[Question], Response]) -> Answer:
-        """The kept answer, else the response of `ask`, on disk before this returns. What `ask` raises goes on."""
+        """The kept response, else a new one from `ask`, which is on disk when this returns."""
         found = self.get(question)
         return Answer(found, fresh=False) if found else Answer(self.put(question, ask(question)), fresh=True)
 
     def get(self, question: Question) -> Entry | None:
-        """The response that was paid for this question; None where there is none that may be served."""
+        """The entry that answers this question; None where there is none."""
         keys = [question.key()]
         if question.prefix.exact != question.prefix.canonical:
             keys.append(question.key(exact=True))
@@ -69,9 +69,10 @@ class Cache:
         return None
 
     def put(self, question: Question, response: Response) -> Entry:
-        """Keep a response; on disk when this returns.
+        """Keep a response. It is on disk when this returns.
 
-        Where another response, to a prefix with other volatile text, has the question's place, it gets one of its own.
+        Where the key already holds a response to a prefix with other volatile text, this one is kept under the exact
+        key.
         """
         key = question.key()
         if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:

@@ -16,7 +16,7 @@ from stepdown.builder.errors import BadInput
 
 
 class Store(Protocol):
-    """What a response cache keeps its entries in: a folder here, a shared service elsewhere. Values are JSON."""
+    """Keeps the entries of a response cache: in a folder here; a shared service could do it too. Values are JSON."""
 
     def get(self, key: str) -> Any | None: ...
 
@@ -26,17 +26,17 @@ class Store(Protocol):
     def keys(self) -> Iterator[str]: ...
 
     def delete(self, key: str) -> None:
-        """Forget an entry, if there is one; safe while others read and write."""
+        """Remove an entry, if there is one. Others may read and write meanwhile."""
 
     def close(self) -> None: ...
 
 
 COMPRESSION = 1
-"""zlib's level; stored keys are compressed too, so that it is part of what a key is found by."""
+"""zlib's level. Stored keys are compressed too: with another level no key would be found."""
 
 
 class JsonOnly(diskcache.JSONDisk):  # type: ignore[misc]
-    """JSONDisk that refuses the pickled rows which its base class would load: a cache may be somebody else's."""
+    """A JSONDisk that refuses pickled rows, which its base class would load: a cache may come from somebody else."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
         if mode == MODE_PICKLE:
@@ -110,7 +110,7 @@ class DiskStore:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        # The connections of threads that have ended lie in reference cycles, and while one is open SQLite leaves its
-        # log, megabytes long, beside the file.
+        # Connections of threads that have ended are freed by the garbage collector only. While one is open, SQLite
+        # leaves its log, which may have megabytes, beside the file.
         gc.collect()
         self._cache.close()

@@ -39,7 +39,7 @@ _dir_argument = click.argument("folder", metavar="DIR", type=click.Path(path_typ
 
 @dataclass
 class _Paid(EntryTotal):
-    """What one run paid, and when."""
+    """The entries that one run paid for, and when."""
 
     first: float = float("inf")
     last: float = 0.0

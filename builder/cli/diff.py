@@ -129,7 +129,7 @@ def _print_moves(out: Console, totals: Totals, old: Side, new: Side) -> None:
 
 
 def _write_json(changes: Iterable[InstanceChange], cost: RunCost, old: Side, new: Side) -> None:
-    """One document, written as it is found out: `pools`, `instances`, then `summary`."""
+    """Write one document, instance by instance: `pools`, `instances`, then `summary`."""
     totals = Totals()
     pools = {"old": old.protocol.pool.version, "new": new.protocol.pool.version}
     click.echo(f'{{"pools": {_text(pools)},\n"instances": [', nl=False)

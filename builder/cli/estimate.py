@@ -1,4 +1,4 @@
-"""`stepdown estimate`: what a run will take, before a cent is spent, and afterwards beside what it really took."""
+"""`stepdown estimate`: what a run will take, before it is begun; for a run that exists also what it really took."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _json(estimate: RunEstimate, assumptions: Sequence[str]) -> dict[str, Any]:
 
 
 def _assumptions(config: Config, estimate: RunEstimate, open_instances: int) -> Iterator[str]:
-    """What the numbers rest on, a line each."""
+    """What the numbers assume, a line each."""
     for workload in estimate.workloads:
         yield _seeds_line(workload)
         tiers = (tier.name for tier in config.protocol.pool.tiers)

@@ -1,4 +1,4 @@
-"""The calls of one instance: each answered from the cache, or made once, kept, and accounted for."""
+"""The calls of one instance: each is answered from the cache, or made once, kept and counted."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class NoAnswer(StepdownError):
 
 
 OnCall = Callable[[Model, Response, bool], None]
-"""Told of every call: the model, its response, and whether it was made now."""
+"""Told of every answer: the model, its response, and whether the call was made just now."""
 
 
 class QuestionLocks:
-    """Lets one thread at a time ask a question, so that others find its answer instead of paying for it again."""
+    """Lets only one thread at a time ask a question. The others then find its answer and do not pay for it again."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -44,7 +44,7 @@ class QuestionLocks:
 
 
 class Calls:
-    """Asks models about one instance. Used by one thread; `take_receipt` says what it took."""
+    """Asks models about one instance. Used by one thread. `take_receipt` says which calls were made."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Calls:
         budget: BudgetGuard | None = None,
         locks: QuestionLocks | None = None,
     ) -> None:
-        """`locks` are shared by the threads that ask about one instance at once, where there are several."""
+        """`locks` are shared by all threads that ask about this instance; None where there is one thread only."""
         self._instance, self._harness = instance, harness
         self._provider, self._cache, self._on_call = provider, cache, on_call
         self._budget = budget or BudgetGuard()
@@ -83,7 +83,7 @@ class Calls:
             with self._question_locks.of(question.key()):
                 answer = self._cache.get_or_ask(question, self._buy)
         entry, response = answer.entry, answer.response
-        # A call that this run paid for and was killed before it could record stands in the cache under its name.
+        # Where the run paid for a call and was killed before it recorded it, the cache still says that this run paid.
         paid = entry.run == self._cache.run
         self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
         if self._on_call:
@@ -91,7 +91,7 @@ class Calls:
         return answer
 
     def _buy(self, question: Question) -> Response:
-        """A new response. Raises BudgetReached where none may be paid for."""
+        """Pay for a new response. Raises BudgetReached where nothing more may be spent."""
         with self._budget.call(question.model) as pay:
             response = self._request(question)
             pay(response.usage)
@@ -110,10 +110,10 @@ class Calls:
         return response
 
     def note_failed(self, attempts: Sequence[str]) -> None:
-        """Errors of a call that never came to a response."""
+        """Keep the errors of a call that gave no response."""
         self._receipt.attempts += attempts
 
     def take_receipt(self) -> Receipt:
-        """What was needed and paid for since the last receipt."""
+        """Return the calls and errors since the last receipt, and begin a new one."""
         taken, self._receipt = self._receipt, Receipt()
         return taken

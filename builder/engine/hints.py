@@ -1,4 +1,7 @@
-"""Hints: where to start probing a step. They prune the search and never label; one that cannot be had is no hint."""
+"""Hints: at which tier to start probing a step. A hint saves calls and never decides a label.
+
+Where a hint cannot be had, the search goes on without one.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class HintSource(Protocol):
     """Where hints come from."""
 
     def ask(self, instance: Instance, number: int, step: Step, calls: Calls) -> int | None:
-        """The tier (an index) to start at for a step of the seed; None where there is no hint."""
+        """The tier (an index) to start at, for step `number` of the seed; None where there is no hint."""
 
 
 class _Line(Strict):
@@ -35,7 +38,10 @@ class _Line(Strict):
 
 
 class FileHints:
-    """JSONL of `{"id": "benchmark/instance/step", "tier": name}`. Raises BadInput, naming the line and the field."""
+    """Hints from a JSONL file of `{"id": "benchmark/instance/step", "tier": name}`.
+
+    Raises BadInput, which names the line and the field.
+    """
 
     def __init__(self, path: Path, pool: Pool) -> None:
         tiers = {tier.name: index for index, tier in enumerate(pool.tiers)}
@@ -53,7 +59,7 @@ class FileHints:
 
 
 class ModelHints:
-    """An LLM is shown the step and asked."""
+    """Hints from a model that is shown the step."""
 
     def __init__(self, model: Model, pool: Pool) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""What work on a run has come to so far, for whoever shows it."""
+"""How far the work on a run has come, and how that is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TELLING_INTERVAL = 10.0
 
 @dataclass(slots=True)
 class RunProgress:
-    """What work on a run has come to so far; written by workers, read by whoever shows it."""
+    """How far the work on a run has come. Workers write it; whoever shows it reads it."""
 
     instances: int = 0
     total: int = 0
@@ -28,11 +28,11 @@ class RunProgress:
     calls: int = 0
     """Calls made now."""
     hits: int = 0
-    """Calls answered without being made."""
+    """Calls that the cache answered."""
     usd: float = 0.0
     started: float = field(default_factory=time.monotonic)
     done_before: int = 0
-    """Instances that were settled before this process began."""
+    """Instances that were finished before this process began."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def on_call(self, model: Model, response: Response, fresh: bool) -> None:
@@ -52,7 +52,7 @@ class RunProgress:
             self.instances += 1
 
     def seconds_left(self) -> float | None:
-        """From the pace so far; None where there is none yet."""
+        """How long the rest will take at the pace so far; None before the first instance is finished."""
         done = self.instances - self.done_before
         if done <= 0:
             return None

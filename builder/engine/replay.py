@@ -1,4 +1,4 @@
-"""Runs one trajectory under an assignment of models to steps, in a live environment of its harness."""
+"""Executes one trajectory in a live environment of its harness, each step by the model that it is assigned to."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.judges.case import JudgeCase
 
 _EXECUTIONS = 5
-"""Of one trial, where its environment is lost each time. The waits between them give a daemon time to come back."""
+"""How often a trial is executed whose environment is lost each time. The waits between let a daemon restart."""
 
 Judge = Callable[[JudgeCase], Ruling]
-"""Comes to a verdict on a case; technical where none could be come to."""
+"""Gives a verdict on a case; technical where that is not possible."""
 
 
 class _Halted(Exception):
@@ -45,8 +45,8 @@ class _Halted(Exception):
 class Replayer:
     """Executes the trajectories of one instance. Used by one thread.
 
-    It keeps one checkpoint, at the step under search, so that the commands of locked steps run once per lock and not
-    once per trial; where the harness cannot capture its state, every trial replays the locked steps.
+    It keeps one checkpoint, at the step under search, so that the commands of locked steps are run once for each lock
+    and not once for each trial. Where the harness cannot capture its state, every trial replays the locked steps.
     """
 
     def __init__(
@@ -60,67 +60,67 @@ class Replayer:
     # What the search, the seeds and their verification ask for
 
     def run(self, current: Trajectory, trial: Trial, strong: str) -> Outcome:
-        """A trial: `current` up to its step, the candidate at it, the strong model after it."""
+        """Execute a trial: `current` up to its step, the candidate at the step, the strong model after it."""
 
         def execute() -> Outcome:
-            with self._episode_at(current, trial.step) as episode:
+            with self._open_episode_at(current, trial.step) as episode:
                 return self._go_on(episode, current, trial, lambda step: strong)
 
-        return self._settled(execute)
+        return self._execute_to_outcome(execute)
 
     def collect(self, model: str, attempt: int) -> Outcome:
-        """A whole trajectory made by one model, as far as the harness lets it go."""
+        """Make a whole trajectory by one model, as long as the harness allows."""
         trial = Trial(step=1, tier=self._pool.strong, model=model, limit=None, sample=Sample("seed", attempt))
 
         def execute() -> Outcome:
             with self._harness.open(self._instance) as episode:
                 return self._go_on(episode, (), trial, lambda step: model)
 
-        return self._settled(execute)
+        return self._execute_to_outcome(execute)
 
     def repeat(self, trial: Trial, assigned: Callable[[int], str]) -> Outcome:
-        """A whole trajectory from the start, each step made afresh by the model it is assigned to."""
+        """Make a whole trajectory from the start, each step afresh by the model that it is assigned to."""
 
         def execute() -> Outcome:
             with self._harness.open(self._instance) as episode:
                 return self._go_on(episode, (), trial, assigned)
 
-        return self._settled(execute)
+        return self._execute_to_outcome(execute)
 
     def verify(self, responses: Sequence[Response], model: str, recorded: Trajectory | None = None) -> Outcome:
         """Replay responses from the start in a fresh episode, to the official verdict.
 
-        Every live observation must equal the recorded one where there is a recorded trajectory. Responses that go on
-        after the agent halted, or end before it does, are no trajectory of this instance: incomplete.
+        Where there is a recorded trajectory, every live observation must equal the recorded one. The verdict is
+        incomplete where the responses go on after the agent has halted, or end before it halts.
         """
 
         def execute() -> Outcome:
             with self._harness.open(self._instance) as episode:
                 return self._play_back(episode, responses, model, recorded)
 
-        return self._settled(execute)
+        return self._execute_to_outcome(execute)
 
-    def _settled(self, execute: Callable[[], Outcome]) -> Outcome:
-        """The outcome of an execution: technical where the apparatus broke. What stops the run goes on upwards.
+    def _execute_to_outcome(self, execute: Callable[[], Outcome]) -> Outcome:
+        """Execute a trajectory: the outcome is technical where the apparatus broke. What stops the run is raised.
 
-        Where an environment was lost the trial is executed again, from its checkpoint: no call is paid twice for that,
-        since what was answered is in the cache.
+        Where its environment is lost the trial is executed again from its checkpoint. No call is paid for twice, since
+        the answers so far are in the cache.
         """
         try:
-            return self._again_where_lost(execute)
+            return self._retry_where_lost(execute)
         except Technical as error:
             self._calls.note_failed(error.attempts)
             return Outcome(Verdict.TECHNICAL, reason=error.reason)
         except StepdownError:
             raise
         except Exception as error:
-            # A harness is anybody's code and lives on hostile data: its faults must not end other instances' work.
+            # A harness is anybody's code and reads hostile data: its faults must not end the work on other instances.
             broken = f"the harness broke: {type(error).__name__}: {error}"
             return Outcome(Verdict.TECHNICAL, reason=" ".join(broken.split())[:300])
 
-    def _again_where_lost(self, execute: Callable[[], Outcome]) -> Outcome:
+    def _retry_where_lost(self, execute: Callable[[], Outcome]) -> Outcome:
         lost: list[str] = []
-        again = Retrying(
+        retrying = Retrying(
             retry=retry_if_exception_type(Lost),
             stop=stop_after_attempt(_EXECUTIONS),
             wait=wait_exponential(max=8),
@@ -128,7 +128,7 @@ class Replayer:
             reraise=True,
         )
         try:
-            return again(execute)
+            return retrying(execute)
         finally:
             self._calls.note_failed(lost)
 
@@ -147,24 +147,24 @@ class Replayer:
                 self._act(episode, response)
                 if len(steps) == trial.limit:
                     raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))
-                live, served = self._next(episode, live, served)
+                live, served = self._read_next_prefix(episode, live, served)
                 model = assigned(len(steps) + 1)
         except _Halted as end:
             return _outcome(end.ruling, steps)
 
     def _act(self, episode: Episode, response: Response) -> None:
-        """Advance by one response. Raises _Halted as soon as the trial's outcome is certain."""
+        """Act on one response. Raises _Halted as soon as the trial's outcome is certain."""
         if without := no_answer(response):
             raise _Halted(without)
         going = episode.advance(response)
         if certain := episode.doomed():
             raise _Halted(certain)
         if not going:
-            raise _Halted(self._ruling(episode, episode.verdict))
+            raise _Halted(self._rule(episode, episode.verdict))
 
     @staticmethod
-    def _next(episode: Episode, live: Prefix, served: Prefix) -> tuple[Prefix, Prefix]:
-        """The next live prefix, and what is served for it: the recorded messages so far, then the live ones."""
+    def _read_next_prefix(episode: Episode, live: Prefix, served: Prefix) -> tuple[Prefix, Prefix]:
+        """The next live prefix, and the one that a model is shown: the recorded messages so far, then the live ones."""
         following = episode.prefix()
         if live.exact == served.exact or not following.grew_from(live):
             return following, following
@@ -198,10 +198,10 @@ class Replayer:
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
-        return _outcome(self._ruling(episode, episode.seed_verdict), steps)
+        return _outcome(self._rule(episode, episode.seed_verdict), steps)
 
-    def _ruling(self, episode: Episode, own: Callable[[], Ruling]) -> Ruling:
-        """The ruling on an episode that has ended: the judge's where it has a case to be judged, else its own."""
+    def _rule(self, episode: Episode, own: Callable[[], Ruling]) -> Ruling:
+        """Rule on an episode that has ended: by the judge where it has a case for one, else by its own predicate."""
         case = episode.case()
         if case is None:
             return own()
@@ -213,9 +213,9 @@ class Replayer:
         return ruling
 
     @contextmanager
-    def _episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
+    def _open_episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
         """An episode in which the steps before `step` have been replayed with their recorded responses."""
-        done, checkpoint = self._nearest(current[: step - 1])
+        done, checkpoint = self._nearest_checkpoint(current[: step - 1])
         with self._harness.open(self._instance, checkpoint) as episode:
             for number in range(done + 1, step):
                 self._as_recorded(episode.prefix(), current, number)
@@ -226,7 +226,7 @@ class Replayer:
                 self._kept = (current[: step - 1], taken)
             yield episode
 
-    def _nearest(self, replayed: Trajectory) -> tuple[int, Checkpoint | None]:
+    def _nearest_checkpoint(self, replayed: Trajectory) -> tuple[int, Checkpoint | None]:
         """How many of the steps to be replayed the kept checkpoint holds, and the checkpoint."""
         if self._kept is not None:
             steps, checkpoint = self._kept

@@ -23,7 +23,7 @@ DEPARTED = "the seed file has no trajectory of it by a model that is still stron
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A trajectory somebody recorded: the strong model's name in the pool, and its responses in order."""
+    """A trajectory from a seed file: the strong model's name in the pool, and its responses in order."""
 
     model: str
     responses: tuple[Response, ...]
@@ -71,20 +71,20 @@ class _Line(Strict):
 
 
 def _call(function: _Function) -> ToolCall:
-    """A call as a model's own would be read: what no client lets through, no seed may hold. Raises Unparsable."""
+    """The call, read as a live model's call is read: a seed may hold only what a client accepts. Raises Unparsable."""
     arguments = function.arguments
     return tool_call(function.name, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
 class SeedFile:
-    """A JSONL file of recorded trajectories, checked whole at the start and read again line by line as needed.
+    """A JSONL file of recorded trajectories. It is checked as a whole at the start, then read line by line as needed.
 
     A line: `{"instance_id": ..., "model": <a strong model's name in the pool>, "steps": [{"content", "tool_calls"}]}`,
     or `"messages"` with the whole chat. Several lines of an instance are tried in order. Raises BadInput, naming the
     line and the field.
 
-    `departed` are models that were strong in the version which is relabelled and are no more: their lines are passed
-    over. Any other model that is not strong is a mistake in the file or the pool.
+    `departed` are models that were strong in the run that is relabelled and are not strong any more: their lines are
+    skipped. Any other model that is not strong is a mistake in the file or in the pool.
     """
 
     def __init__(self, path: Path, pool: Pool, benchmark: str, departed: Sequence[str] = ()) -> None:
@@ -113,7 +113,7 @@ class SeedFile:
                 yield self._parse(number, file.readline())[1]
 
     def why_none(self, instance_id: str) -> str:
-        """The reason to drop an instance of which there is no trajectory."""
+        """Why there is no trajectory of an instance: the reason to drop it."""
         return DEPARTED if instance_id in self._passed_over else "the seed file has no trajectory of it"
 
     def _parse(self, number: int, raw: bytes) -> tuple[_Line, Imported]:

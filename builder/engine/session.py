@@ -1,4 +1,4 @@
-"""Work on a run's instances: its workloads loaded, its workers, its budget. What is done to an instance is others'."""
+"""Work on a run's instances, whatever it is: workloads are loaded, and workers do the work within the run's budget."""
 
 from __future__ import annotations
 

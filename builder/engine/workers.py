@@ -1,4 +1,4 @@
-"""Runs many independent pieces of work at once: threads here; a cluster is another class over the same method."""
+"""Does many independent pieces of work at once. Threads do it here; a cluster would be another class of `Workers`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Something that carries out work."""
+    """Something that does work on many items at once."""
 
     def run(self, items: Iterable[T], work: Callable[[T], None]) -> None:
-        """Do `work` for every item; items are taken one by one as workers become free.
+        """Do `work` for every item. Whenever a worker is free it takes the next item.
 
-        The first error stops the taking of further items; what is in hand is finished, then the error is raised.
+        After the first error no further item is taken; items that were begun are finished, then the error is raised.
         """
 
 
 class Threads:
-    """`count` threads. `stop` ends the taking of items, from anywhere."""
+    """`count` threads. Once `stop` is set, no further item is taken."""
 
     def __init__(self, count: int, stop: threading.Event) -> None:
         self._count, self._stop = count, stop

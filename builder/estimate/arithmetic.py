@@ -1,8 +1,8 @@
-"""What a run will take: the number of calls and tokens of every model, at best, as expected, and at worst.
+"""How many calls and tokens of every model a run will take: at best, as expected, and at worst.
 
-Pure arithmetic over the lengths of seeds. A trial at step i of n costs 1 + (n - i) calls: the candidate's, and the
-strong model's for all later steps; it may cost less where it is known early to be lost. The protocol itself is in
-`search`; `tests/test_estimate.py` holds the two against each other.
+Pure arithmetic over the sizes of seeds. A trial at step i of n costs 1 + (n - i) calls: the candidate's, and the strong
+model's for all later steps. It may cost less where a harness can say early that it is lost. The protocol itself is in
+`search`; `tests/test_estimate.py` compares the two.
 
 Best and worst bound all calls together, for trajectories that keep their length, models that never say the same, and
 an empty cache. One model's calls, or the price, may lie outside: the run with the fewest calls need not be the
@@ -42,7 +42,7 @@ StepSizes = tuple[StepSize, ...]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Calls and their tokens; fractions where they are expected ones."""
+    """A number of calls and of their tokens. Expected numbers have fractions."""
 
     calls: float = 0.0
     prompt: float = 0.0
@@ -55,7 +55,7 @@ class Amount:
         return Amount(self.calls * factor, self.prompt * factor, self.output * factor)
 
     def usd(self, price: Price) -> float:
-        """List price, nothing of it read from a provider's prompt cache."""
+        """The list price, with nothing read from a provider's prompt cache."""
         return price.cost(Usage(prompt=round(self.prompt), completion=round(self.output)))
 
 
@@ -87,7 +87,7 @@ class SearchSettings:
     passes: int = 1
     of: int = 1
     early: bool | None = False
-    """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
+    """Whether a trial that fails ends with the candidate's own call. None: some do."""
     confirm: int = 0
     """Executions of the final trajectory, each step by its lock."""
     control: int = 0
@@ -105,8 +105,10 @@ def amount_of(sizes: StepSizes) -> Amount:
 
 
 def best(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByModel:
-    """The fewest calls: at every step the first candidate passes. A step all of whose candidates fail takes fewer
-    still where trials may be lost early, or where more samples are needed to pass than to fail.
+    """The fewest calls: at every step the first candidate passes.
+
+    Where failed trials may end early, or where more samples are needed to pass than to fail, a step whose candidates
+    all fail may take even fewer; then that is counted.
     """
     amounts = AmountByModel()
     models = _models(settings)
@@ -128,9 +130,9 @@ def best(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByMod
 
 
 def worst(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByModel:
-    """At every step all candidates of all tiers fail, in every sample, and only at the end of the trajectory.
+    """The most calls: at every step all candidates fail, in every sample, and only at the end of the trajectory.
 
-    No search of a seed of this length takes more calls: an accepted trial never makes a trajectory longer.
+    No search of a seed of this length takes more calls, since an accepted trial never makes a trajectory longer.
     """
     amounts = AmountByModel()
     for place, step in enumerate(sizes, 1):
@@ -144,9 +146,10 @@ def worst(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByMo
 
 
 def expected(sizes: StepSizes, strong: str, settings: SearchSettings, shares: Sequence[float]) -> AmountByModel:
-    """The mean, where a share of steps ends in each tier (cheapest first, the strong one last; they sum to 1).
+    """The mean number of calls, where these shares of the steps end in each tier, cheapest first. They sum to 1.
 
-    Where a tier passes, it does by its first model; samples of one candidate agree; trajectories keep their length.
+    It is assumed that a tier that passes does so by its first model, that samples of one candidate agree, and that
+    trajectories keep their length.
     """
     amounts = AmountByModel()
     for place, step in enumerate(sizes, 1):

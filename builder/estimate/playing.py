@@ -1,4 +1,4 @@
-"""Plays trajectories that cost nothing, to see how large their steps are: given seeds, and a workload's own reference.
+"""Plays trajectories that cost nothing, to see how large their steps are: imported and reference seeds.
 
 Nothing is kept and no provider is asked.
 """
@@ -35,7 +35,7 @@ from stepdown.harnesses.base import Harness
 from stepdown.judges.case import JudgeCase
 
 LONGEST = 1000
-"""Steps after which a reference that does not come to an end is left alone."""
+"""Steps. A reference that has not ended after so many is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class SeedSize:
     strong: str
     sizes: StepSizes
     basis: str
-    """What its length rests on."""
+    """How its length is known, in a few words."""
 
 
 def sizes_of(trajectory: Trajectory) -> StepSizes:
@@ -69,7 +69,7 @@ def _answer_size(response: Response) -> int:
 
 
 def play_reference(instance: Instance, harness: Harness) -> StepSizes | None:
-    """The trajectory of the workload's pseudo-model that knows accepted answers; None where there is none."""
+    """Play the trajectory of the workload's pseudo-model that knows accepted answers; None where it has none."""
     steps: list[Step] = []
     try:
         with harness.open(instance) as episode:
@@ -81,12 +81,13 @@ def play_reference(instance: Instance, harness: Harness) -> StepSizes | None:
                 steps.append(Step(prefix, answer, REFERENCE))
                 if not episode.advance(answer):
                     return sizes_of(tuple(steps))
-    except Exception:  # a harness is anybody's code, and nothing but a number depends on this
+    except Exception:  # a harness is anybody's code, and only an estimate depends on this
         return None
     return None
 
 
 def measure_first_prompt(instance: Instance, harness: Harness) -> int:
+    """Approximate tokens of an instance's first prefix. Raises BadInput where the instance cannot be opened."""
     try:
         with harness.open(instance) as episode:
             return _prompt_size(episode.prefix())
@@ -97,7 +98,7 @@ def measure_first_prompt(instance: Instance, harness: Harness) -> int:
 
 
 def play_seed(instance: Instance, workload: LoadedWorkload, pool: Pool) -> SeedSize | None:
-    """The first seed that passes, as a build would find it; nothing is kept and no provider is asked."""
+    """Play the instance's seeds until one passes, as a build would; None where none does."""
     calls = Calls(instance, workload.harness, _NoProvider(), Cache(_NoStore(), run="estimate"))
     replayer = Replayer(instance, workload.harness, pool, calls, judge=_pass_unjudged)
     for model, outcome in _play_attempts(instance, workload, pool, replayer):
@@ -118,19 +119,19 @@ def _play_attempts(
 
 
 def _pass_unjudged(case: JudgeCase) -> Ruling:
-    """Judges cost something: a seed that one is to look at is taken to pass."""
+    """Judges cost money, so a seed that needs one is taken to pass."""
     return Ruling(Verdict.PASS)
 
 
 class _NoProvider:
-    """A provider that is not there: seeds that can be played need none."""
+    """A provider that answers nothing: imported and reference seeds need none."""
 
     def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
         raise Technical(f"{model.name} is not asked for an estimate")
 
 
 class _NoStore:
-    """A cache's store that keeps nothing."""
+    """A store of a response cache that keeps nothing."""
 
     def get(self, key: str) -> Any | None:
         return None

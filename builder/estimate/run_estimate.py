@@ -1,4 +1,4 @@
-"""What a config's run will take of every model: the arithmetic over its seeds' sizes, at list price."""
+"""A config's estimate: what its run will ask of every model, from the sizes of its seeds, at list price."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from stepdown.builder.run.budget import Spent
 from stepdown.builder.run.ledger import Ledger, Purpose
 
 _HINT = Amount(1, 150, 15)
-"""What a hint takes beside the step that it shows: the question, and a short answer."""
+"""What a hint takes beside the tokens of the step that it shows: the question, and a short answer."""
 REPORT = Amount(1, 3000, 700)
-"""What a verdict of one judge takes beside the case: rubric and form, and a report."""
+"""What a verdict of one judge takes beside the tokens of the case: rubric and form, and a report."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class WorkloadAssumptions:
     steps: int
     without_seed: int
     bases: Mapping[str, int]
-    """Instances by what their seed's length rests on."""
+    """How many instances' seed lengths are known in which way."""
     early: bool | None
     """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
     shares: Sequence[float]
@@ -104,7 +104,7 @@ def estimate_run(
 def _add_workload(
     protocol: ProtocolConfig, index: int, steps: int | None, earlier: RunSeedSizes, estimates: BestExpectedWorst
 ) -> WorkloadAssumptions:
-    """Add a workload's calls to the estimates; what they rest on."""
+    """Add a workload's calls to the estimates; returns what they assume."""
     workload = load_workload(protocol, index)
     harness = workload.harness
     early = harness.early_verdicts
@@ -147,7 +147,7 @@ def _dearest_strong_model(seed: SeedSize, workload: LoadedWorkload, protocol: Pr
 def _add_collecting(
     seed: SeedSize, workload: LoadedWorkload, protocol: ProtocolConfig, estimates: BestExpectedWorst
 ) -> None:
-    """Collecting a seed, or letting the pseudo-model make it: at worst every attempt of every model is needed."""
+    """Add what a seed takes that is collected or made by the pseudo-model: at worst all attempts of all models."""
     seeds = workload.config.seeds
     if seeds.source == "import":
         return
@@ -167,9 +167,10 @@ def _add_judging(
     judge: JudgeConfig,
     estimates: BestExpectedWorst,
 ) -> None:
-    """A verdict on the seed and on every trial. The judge is shown about what the last step was shown, and its answer.
+    """Add a verdict on the seed and on every trial. A judge is shown about as much as the last step, and its answer.
 
-    A trial takes one call where seeds have one step; of longer ones the mean over all places is taken.
+    How many trials there are follows from the calls: a trial takes one where seeds have one step, else the mean over
+    all steps.
     """
     last, steps = seed.sizes[-1], len(seed.sizes)
     one = Amount(0, last.prompt + last.output) + REPORT
@@ -184,7 +185,7 @@ def _add_judging(
 
 
 def _add_hints(seed: SeedSize, protocol: ProtocolConfig, estimates: BestExpectedWorst) -> None:
-    """A hint is asked for at every step of a seed, and shown the step."""
+    """Add the hints: one is asked for at every step of a seed, and shows the step."""
     if protocol.hints.model is not None:
         shown = amount_of(seed.sizes)
         asked = Amount(0, shown.prompt + shown.output) + _HINT.times(shown.calls)

@@ -1,7 +1,7 @@
-"""How long seeds are, and how large their steps, before a cent is spent: what an estimate starts from.
+"""How long seeds are, and how large their steps: what an estimate starts from.
 
-Given seeds and those of the reference are played. What is still to be collected has to be assumed, or is taken from a
-run that has collected it.
+Imported and reference seeds are played. Seeds that are still to be collected are assumed, or are taken from a run that
+has collected them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepdown.builder.records import Instance
 from stepdown.builder.run.ledger import Ledger
 
 OPENED = 5
-"""Instances of a workload that are opened to see how large their first prefix is; the others are taken to be alike."""
+"""So many instances of a workload are opened to measure their first prefix; the others are taken to be alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class RunSeedSizes:
 
 
 def read_seed_sizes(ledger: Ledger) -> RunSeedSizes:
-    """The verified seeds that a run has, with the tokens that providers counted where they did."""
+    """The sizes of a run's verified seeds, with the tokens as providers counted them where they did."""
     found: dict[tuple[str, str], SeedSize] = {}
     for record in ledger.instances():
         if record.seed is not None:
@@ -73,7 +73,7 @@ def _assume_collected(
     run: RunSeedSizes,
 ) -> Iterator[SeedSize]:
     harness = workload.harness
-    steps = steps if harness.multi_step else None  # others take one, whatever is said of the rest of the config
+    steps = steps if harness.multi_step else None  # workloads of one step have one, whatever is assumed of others
     strong = strong_models(workload.config.seeds, pool)[0]
     unknown = [instance for instance in instances if instance.key not in run.by_instance]
     played = {} if steps else {instance.key: play_reference(instance, harness) for instance in unknown}
@@ -103,7 +103,7 @@ def _mean(lengths: Sequence[int]) -> int | None:
 
 
 def _assumed_sizes(first: int, length: int) -> StepSizes:
-    """Every step adds a usual answer, and as much again of what comes back."""
+    """Steps of which each adds an answer of the usual size, and as much again of observations."""
     return tuple(StepSize(first + 2 * tokens.USUAL_ANSWER * n, tokens.USUAL_ANSWER) for n in range(length))
 
 

@@ -1,4 +1,4 @@
-"""What a run cost: what it paid, what its calls cost at list price, and what earlier runs had paid already."""
+"""What a run cost: what it paid itself, and what all calls that it needed cost at list price."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from stepdown.builder.run.ledger import Ledger, Purpose
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """Distinct calls of a run, and USD at list price."""
+    """A run's distinct calls, and their list price in USD."""
 
     paid_calls: int
     paid_usd: float
     needed_calls: int
-    """All that the protocol needed, whoever paid."""
+    """All that the protocol needed, whichever run paid for them."""
     needed_usd: float
 
     @property
     def saved_calls(self) -> int:
-        """Answered by the cache: another run had paid for them."""
+        """Calls that another run had paid for, so that the cache answered them."""
         return self.needed_calls - self.paid_calls
 
     @property
@@ -36,7 +36,7 @@ def prices_of(protocol: ProtocolConfig) -> Mapping[str, Price]:
 
 
 def run_cost(ledger: Ledger, protocol: ProtocolConfig) -> RunCost:
-    """The bill of a run's labels as its ledger has it; what the audit repeated is no part of it."""
+    """What a run's labels cost. Trials that the audit repeated are not counted."""
     prices = prices_of(protocol)
     totals = [total for total in ledger.call_totals() if total.purpose != Purpose.REPEAT]
     usd = [prices[total.model].cost(total.usage) if total.model in prices else 0.0 for total in totals]

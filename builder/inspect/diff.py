@@ -1,4 +1,4 @@
-"""What changed between two runs, step by step: labels moved only where the prefix is the same, to the byte."""
+"""What changed between two runs, step by step. A label has moved only where the prefix is the same, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Change(StrEnum):
     NONE = "none"
     MOVED = "label moved"
     PREFIX = "prefix changed"
-    """Another question is asked of the router: the two labels can not be compared."""
+    """The router is asked another question, so the two labels cannot be compared."""
     GONE = "step gone"
     NEW = "step new"
 
@@ -37,8 +37,8 @@ class Fate(StrEnum):
 class StepLabel:
     """A step's label in one of the runs, and the trials that decide it, in order.
 
-    They are those of the locked model, and those one tier below: the label is what it is since the former was accepted
-    and the latter were not.
+    They are the trials of the locked model and those of the tier below: the label is what it is because the former
+    was accepted and the latter were not.
     """
 
     tier: str
@@ -46,24 +46,24 @@ class StepLabel:
     model: str
     decided_by: tuple[TrialRecord, ...]
     tiers: tuple[str, ...]
-    """Names of the run's tiers, which its trials number."""
+    """The names of the run's tiers. A trial names its tier by the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """A step in both runs, or in the one that has it."""
+    """A step, as each of the two runs has it; None where a run has no such step."""
 
     id: str
     change: Change
     old: StepLabel | None
     new: StepLabel | None
     audit_carries: bool
-    """Whether an audit verdict on the old row holds for the new one (design: prefix, label and tier below the same)."""
+    """Whether an audit verdict on the old row holds for the new one: prefix, label and the tier below are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceChange:
-    """An instance that has rows in at least one of the runs. `reason`: why it has none in the other."""
+    """An instance that has rows in at least one of the runs. `reason` says why it has none in the other."""
 
     id: str
     fate: Fate
@@ -73,12 +73,12 @@ class InstanceChange:
 
 @dataclass(slots=True)
 class Totals:
-    """The differences counted."""
+    """How many differences there are of each kind."""
 
     instances: Counter[Fate] = field(default_factory=Counter)
     steps: Counter[Change] = field(default_factory=Counter)
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Steps of equal prefix by old and new tier, those that stayed included."""
+    """Steps of equal prefix by old and new tier; those whose label stayed are counted too."""
     audit_carries: int = 0
 
     def add(self, instance: InstanceChange) -> None:

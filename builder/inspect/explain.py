@@ -1,4 +1,4 @@
-"""Why a step has its label: every trial that led to it, with what each asked and cost."""
+"""Why a step has its label: every trial that led to it, with its calls and cost."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stepdown.builder.records import Lock, clean_text
 from stepdown.builder.run.ledger import BookedCall, InstanceRecord, InstanceState, Ledger, Purpose, TrialRecord
 
 NEAR = 3
-"""Ids that are named where one is not found."""
+"""So many similar ids are named where one is not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialCost:
-    """The distinct calls that a trial asked before any other did, and USD at list price."""
+    """The distinct calls that a trial was the first to need, and their list price in USD."""
 
     calls: int = 0
     paid_calls: int = 0
@@ -39,7 +39,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that the ledger holds on a step's label."""
+    """All that the ledger holds about a step's label."""
 
     instance: InstanceRecord
     step: int
@@ -56,7 +56,7 @@ class Explanation:
 
 
 def explain(ledger: Ledger, protocol: ProtocolConfig, row_id: str, file: Path) -> Explanation:
-    """What led to the label of a row. Raises BadInput, naming ids that are near, where there is no such row."""
+    """What led to the label of a row. Raises BadInput, which names similar ids, where there is no such row."""
     record, step = _find_step(ledger, row_id, file)
     tiers = tuple(tier.name for tier in protocol.pool.tiers)
     costs = _Costs(ledger.calls(record.id), protocol)
@@ -110,7 +110,7 @@ def _find_step(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord,
     except KeyError:
         near = _find_near(ledger, name or row_id, step)
     else:
-        # An instance that is not finished has no rows, but what has been tried for a step may be looked at.
+        # An instance that is not finished has no rows, but the trials of its steps may be looked at.
         if step and (record.state is not InstanceState.DONE or step <= len(record.locks)):
             return record, step
         near = [f"{name}/1", f"{name}/{len(record.locks)}"] if len(record.locks) > 1 else [f"{name}/1"]
@@ -118,7 +118,7 @@ def _find_step(ledger: Ledger, row_id: str, file: Path) -> tuple[InstanceRecord,
 
 
 def _find_near(ledger: Ledger, name: str, step: int) -> list[str]:
-    """Ids of rows whose instance is called nearly so; the first ones of the run where none is."""
+    """Ids of rows whose instance has a similar name; else the first ones of the run."""
     lengths = {f"{one.benchmark}/{one.instance_id}": len(one.locks) for one in ledger.instances(InstanceState.DONE)}
     close = difflib.get_close_matches(name, lengths, NEAR) or list(lengths)[:NEAR]
     return [f"{one}/{max(1, min(step, lengths[one]))}" for one in close]

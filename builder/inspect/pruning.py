@@ -1,4 +1,4 @@
-"""Which entries of a response cache no named run needs, and their removal."""
+"""Finds and removes the entries of a response cache that none of the named runs needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepdown.builder.run.ledger import InstanceState
 
 @dataclass(slots=True)
 class EntryTotal:
-    """So many entries of so many bytes."""
+    """A number of entries, and their bytes."""
 
     entries: int = 0
     size: int = 0
@@ -28,7 +28,7 @@ class EntryTotal:
 
 @dataclass(slots=True)
 class PruningPlan:
-    """What would be kept and what would go. `by_run` divides what goes by the id of the run that paid."""
+    """What is kept and what is removed. `by_run` has the latter by the id of the run that paid."""
 
     kept: EntryTotal = field(default_factory=EntryTotal)
     going: EntryTotal = field(default_factory=EntryTotal)
@@ -36,10 +36,11 @@ class PruningPlan:
 
 
 class Pruning:
-    """Keeps all that any trial or hint of the runs used; of an unfinished run also what it paid and has not used yet.
+    """Keeps all that any trial or hint of the runs used, and all that an unfinished run paid for and has not used yet.
 
-    Each run must be open in this process: another one's next trial could use what is about to go. Keys are kept in a
-    temporary table, so that memory does not grow with the cache. Raises BadInput where the runs do not share a cache.
+    Each run must be open in this process, since another process could use an entry that is about to be removed. Keys
+    are kept in a temporary table, so that memory does not grow with the cache. Raises BadInput where the runs do not
+    share a cache.
     """
 
     def __init__(self, runs: Sequence[RunFolder]) -> None:
@@ -80,7 +81,7 @@ class Pruning:
         return self._keys.execute("SELECT 1 FROM used WHERE key = ?", (key,)).fetchone() is not None
 
     def carry_out(self) -> None:
-        """Remove what the plan says goes, each entry in a transaction of its own: others may be using the cache."""
+        """Remove what the plan names, each entry in its own transaction, since others may be using the cache."""
         store = DiskStore(self.folder)
         try:
             for key in self._going():

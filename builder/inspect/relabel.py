@@ -1,4 +1,4 @@
-"""A new version for a changed pool: what a run has to know of the one whose responses it goes on from."""
+"""A new version for a changed pool: what the new run has to know about the run that it relabels."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stepdown.builder.run.ledger import Ledger, Origin
 
 
 def origin_from(old: Path, folder: Path, config: Config) -> Origin:
-    """What the run in `folder`, under `config`, has from the run `old`.
+    """What a new run in `folder`, under `config`, has from the run `old`.
 
-    The cache is the config's where it names one, else the old run's. Either way it must hold every response that the
-    old run used, since relabelling promises that none is paid for again. Raises BadInput where it does not.
+    The cache is the config's where it names one, else the old run's. It must hold every response that the old run
+    used, since relabelling promises that none is paid for again. Raises BadInput where it does not.
     """
     if folder.resolve() == old.resolve():
         raise BadInput("a new version needs a folder of its own", file=folder)

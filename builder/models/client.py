@@ -1,4 +1,4 @@
-"""The client: many threads call many models through it, each call retried, limited and accounted for."""
+"""The client, through which many threads call many models. It retries calls and keeps to limits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, ToolCall, Usage
 
 _NO_KEY = "none"
-"""Sent to an address of the user's own where no key is named: a key that happens to be set is not for it."""
+"""Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
 _LONGEST_WAIT = 7 * 24 * 3600.0
-"""Seconds: a longer wait overflows the clock."""
+"""Seconds. A longer wait would overflow the clock."""
 _LOOK = 0.2
-"""Seconds between two looks at `stop` while waiting for a free slot."""
+"""Seconds. While a thread waits for a free slot it looks at `stop` so often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Completion:
 
 
 class _Transient(Exception):
-    """A failed request that is worth another."""
+    """A request failed in a way that may not happen again."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -49,8 +49,8 @@ class _Transient(Exception):
 
 
 class _EndpointState:
-    """What the calls of one model share: how it is reached, its slots, its rates, and until when its provider wants no
-    more.
+    """What the calls of one model share: its endpoint's settings, its slots, its rates, and how long its provider wants
+    no requests.
     """
 
     def __init__(self, model: Model, endpoint: Endpoint, clock: Callable[[], float]) -> None:
@@ -64,7 +64,7 @@ class _EndpointState:
 
     @contextmanager
     def slot(self, wait: Callable[[float], None]) -> Iterator[None]:
-        """Held while a request is under way. `wait` pauses for so many seconds, or raises."""
+        """Hold one of the model's slots while a request is under way. `wait` pauses for so many seconds, or raises."""
         while (left := self.closed_until - time.monotonic()) > 0:
             wait(left)
         if self._slots is None:
@@ -78,8 +78,9 @@ class _EndpointState:
             self._slots.release()
 
     def admit(self, request: Mapping[str, Any], wait: Callable[[float], None]) -> Admitted:
-        """Return once the model's rates allow a request: with as long an answer as the model has given so far, or as
-        it may give where it has given none.
+        """Return once the model's rates allow a request.
+
+        Its answer is expected to be as long as the longest so far, or as long as allowed where there is none yet.
         """
         expected = 0
         if self._rates.counts_tokens:
@@ -89,7 +90,7 @@ class _EndpointState:
         return self._rates.admit(expected, wait)
 
     def settle(self, admitted: Admitted, usage: Usage) -> None:
-        """A request was answered. Where the provider does not say what it took, what was set aside stays so."""
+        """Count an answered request by its usage. Where the provider reports none, the expected tokens stay counted."""
         if taken := usage.prompt + usage.completion:
             self._longest_answer = max(self._longest_answer, usage.completion)
             self._rates.settle(admitted, taken)
@@ -98,9 +99,9 @@ class _EndpointState:
 class Client:
     """Calls models as the config's operation says. Thread-safe; a context manager.
 
-    `stop`, once set, ends every wait: the call then raises Interrupted. Requests under way are left to finish, since
-    they are paid for. `check` is asked before every request and raises where none may be begun. `clock`
-    gives the seconds that requests and tokens per minute are counted by.
+    Once `stop` is set every wait ends and the call raises Interrupted. Requests under way are finished, since they are
+    paid for. `check` is called before every request and raises where none may be begun. `clock` gives the seconds by
+    which requests and tokens per minute are counted.
     """
 
     def __init__(
@@ -130,8 +131,9 @@ class Client:
 
         Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
 
-        Raises Technical (the apparatus failed, retries included), RunStopped (key, credit, model or parameters are
-        wrong: every call would fail), Interrupted, and BadInput where a local model is not installed.
+        Raises Technical where all tries failed for technical reasons, RunStopped where every call would fail (the key,
+        the credit, the model or its parameters are wrong), Interrupted, and BadInput where a local model is not
+        installed.
         """
         endpoint = self._endpoints[model.name]
         request = self._request_body(model, prefix, sample)
@@ -165,7 +167,7 @@ class Client:
         return Completion(response, tuple(errors))
 
     def close(self) -> None:
-        """Waits for the requests under way, then stops the local servers. Later calls raise Interrupted."""
+        """Wait for the requests under way, then stop the local servers. Later calls raise Interrupted."""
         with self._idle:
             self._closed = True
             self._idle.wait_for(lambda: self._under_way == 0)
@@ -193,7 +195,7 @@ class Client:
         return request
 
     def _open_address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
-        """Where the request goes, with the key as the environment holds it now."""
+        """Where the request goes, with the key that the environment holds now. Starts a local model's server."""
         if model.model.startswith(LOCAL):
             server = self._runtime.start(model)
             name = model.model.removeprefix(LOCAL)
@@ -213,7 +215,7 @@ class Client:
     def _request_once(
         self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix
     ) -> Response:
-        """One request and what it came to."""
+        """Make one request. Raises _Transient where it is worth another try."""
         # LiteLLM may add to the list of messages.
         whole = {**request, "messages": list(request["messages"]), **self._open_address(model, endpoint.settings)}
         try:
@@ -230,8 +232,11 @@ class Client:
         return self._response(model, prefix, answer)
 
     def _response(self, model: Model, prefix: Prefix, answer: RawCompletion) -> Response:
-        """The answer in canonical form. Keys go before parsing, so that what is stored is what was judged, and after
-        it, where an escape may have hidden one."""
+        """The answer in canonical form, without keys.
+
+        Keys are removed before parsing, so that what is parsed is what is stored, and again after it, since an escape
+        may have hidden one.
+        """
         bare = self._secrets.removed
         raw = Raw(bare(answer.raw.content), tuple((name and bare(name), bare(text)) for name, text in answer.raw.calls))
         parsed = actions.parsed(model.actions, prefix, raw)
@@ -255,7 +260,7 @@ class Client:
         raise _Transient(failure)
 
     def _pause_seconds(self, state: RetryCallState) -> float:
-        """Exponential with jitter, or what the provider asked for where that is longer; bounded."""
+        """Seconds to the next try: exponential with jitter, or longer where the provider asks for it, but bounded."""
         backoff = self._backoff(state)
         error = state.outcome.exception() if state.outcome else None
         asked = error.failure.wait if isinstance(error, _Transient) else None
@@ -267,7 +272,7 @@ class Client:
 
     @contextmanager
     def _count_under_way(self) -> Iterator[None]:
-        """Counts a request as under way, so that `close` can wait for it."""
+        """Count a request as under way, so that `close` waits for it."""
         self._wait(0)
         self._check()
         with self._idle:

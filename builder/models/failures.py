@@ -1,7 +1,7 @@
-"""The error table: what a failed call says about the model, the run or the apparatus.
+"""The error table: what follows from a failed call for the trial, the model or the run.
 
-LiteLLM's classes differ by provider and its messages lose what the body said, so the HTTP status and
-the body's own code decide, and its text only where no code does.
+LiteLLM's error classes differ by provider, and its messages lose what the body said. So the HTTP status and the code in
+the body decide, and the body's text only where no code does.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _POLICY_CODE = re.compile(
     r"|moderation_blocked",
     re.IGNORECASE,
 )
-# What providers say where no code tells. Whole statements, never a mere topic: a request's own words come back in the
-# error of a request that is wrong in another way.
+# What providers say where no code tells. These are whole statements, never single words: an error of another kind may
+# repeat the request's own words.
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size"
     r"|maximum (context|input|prompt) length (is|of) \d|\d maximum context length|context length of only \d"
@@ -55,11 +55,11 @@ _ECHO = re.compile(
     r"\b(messages|contents|input|content|text|(?<!invalid )prompt)\b(\[|\.\d|['\"]?\]? *[:=] *(?!\d)).*",
     re.DOTALL | re.IGNORECASE,
 )
-"""From where an error speaks of one message or repeats a field: no provider reports a whole prompt's size so."""
+"""Where an error begins to speak of one message or to repeat a field. No provider reports a whole prompt's size so."""
 _WRAPPED = ("metadata", "raw")
-"""Where a go-between (OpenRouter) puts the body that it got itself, as text."""
+"""The fields in which a gateway (OpenRouter) puts the provider's own body, as text."""
 _EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
-"""What LiteLLM makes of a body whose form it does not know."""
+"""LiteLLM's message for a body whose form it does not know."""
 _SAID = ("message", "msg", "detail", "error", "title", "reason", "errors", *_WRAPPED)
 _CODES = ("code", "type", "error_type", "innererror", "error", *_WRAPPED)
 _WRONG_CALL = re.compile(r"unexpected keyword argument|multiple values for|positional argument|not JSON serializable")
@@ -85,22 +85,24 @@ class FailureKind(Enum):
     REJECTED = auto()
     """The provider will not take this request, however often it is asked: technical at once."""
     STOPPED = auto()
-    """Every call would end so: the run stops."""
+    """Every call would fail in this way: the run stops."""
     OVERFLOW = auto()
     REFUSED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed call, judged. `text` is one short line without keys; `wait` the seconds that the provider asks for."""
+    """What follows from a failed call."""
 
     kind: FailureKind
     text: str
+    """One short line without keys."""
     wait: float | None = None
+    """Seconds that the provider asks to wait."""
 
 
 class Secrets:
-    """Knows the values of key variables, and takes them out of texts."""
+    """Takes the values of key variables out of texts."""
 
     def __init__(self, variables: Iterable[str]) -> None:
         self._variables = frozenset(variables)
@@ -124,9 +126,9 @@ class Secrets:
 
 
 def classify(error: Exception, secrets: Secrets, address: str | None = None) -> Failure:
-    """What an exception of LiteLLM's means; `address` is where the request went, if that is not the provider's own.
+    """What an exception of LiteLLM's means. `address` is where the request went, if not to the provider's own address.
 
-    One that came after a body with status 200 is not judged here: whatever code the body holds, that is transport.
+    Errors after a body with status 200 do not come here: whatever code the body holds, they are transient.
     """
     reply, text = _reply(error), _text(error)
     if reply is not None and _EMPTY.fullmatch(text):
@@ -185,7 +187,7 @@ def _cause(error: Exception, kind: str) -> BaseException | None:
 
 
 def _reply(error: Exception) -> Any:
-    """The HTTP response that came, None where none did: LiteLLM's own exceptions bear statuses that nobody sent."""
+    """The HTTP response; None where there was none, since LiteLLM's exceptions may have a status that nobody sent."""
     return getattr(_cause(error, "HTTPStatusError"), "response", None)
 
 
@@ -198,7 +200,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _wrong_call(error: Exception) -> str:
-    """What is wrong with our own call of the library; empty where the error came of anything else."""
+    """What is wrong with our call of the library; empty where the error has another cause."""
     if type(error) in (TypeError, ValueError):  # those from behind its front door are wrapped
         return str(error)
     cause = next((each for each in _chain(error) if type(each) is TypeError and _WRONG_CALL.search(str(each))), None)
@@ -206,7 +208,7 @@ def _wrong_call(error: Exception) -> str:
 
 
 def _unreached(error: BaseException, secrets: Secrets, address: str | None) -> Failure:
-    """A connection that was not had, or broke."""
+    """A connection that could not be made, or broke."""
     place = f": {_shown(address)}" if address else ""
     reason = str(error) or type(error).__name__
     if _named(error, "UnsupportedProtocol"):
@@ -224,7 +226,7 @@ def _named(error: BaseException, kind: str) -> bool:
 
 
 def _shown(address: str) -> str:
-    """The address without what may be secret: user, password, query.
+    """The address without its secret parts: user, password, query.
 
     >>> _shown("http://me:pass@host:1/v1?key=k")
     'http://host:1/v1'
@@ -278,7 +280,7 @@ def _said(body: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _own_words(body: Any, text: str) -> str:
-    """What the provider itself says: its messages without what they quote or repeat of the request."""
+    """The provider's own words: its messages without what they quote or repeat of the request."""
     said = list(_said(body)) or [text]
     return "\n".join(_ECHO.sub("", _QUOTED.sub("", each[:_SCANNED])) for each in said)
 
@@ -292,7 +294,7 @@ def _text(error: Exception) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds that the provider asks to wait, by a Retry-After of seconds or a date."""
+    """How many seconds the provider asks to wait, by a Retry-After that holds seconds or a date."""
     for holder in (error, error.__context__):
         response = getattr(holder, "response", None)
         for headers in (

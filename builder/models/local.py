@@ -1,4 +1,4 @@
-"""Small models that run here: weight files out of installed packages, served by llama.cpp on loopback."""
+"""Small models that run on this machine: weight files from installed packages, served by llama.cpp on loopback."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _INSTALL = how_to_install("local")
 _SET_FOLDER = "set XDG_CACHE_HOME to a folder that can be written, with room for them"
 
 _checked: dict[tuple[str, int, int], str] = {}
-"""Digests by path, size and time of change: a file is read once per process."""
+"""Digests by path, size and time of change, so that a file is read only once in a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a local model answers. `key` keeps other programs and web pages of this machine out."""
+    """Where a local model answers. Without `key` no other program or web page on this machine can ask it."""
 
     url: str
     key: str
 
 
 class Runtime:
-    """One llama.cpp server per model, started at its first use. Thread-safe.
+    """One llama.cpp server for each model, started at its first use. Thread-safe.
 
-    The settings are those under which a model gives one text for one prompt: across restarts, under queued load and
-    beside other servers. With a prompt cache, flash attention, more slots or more threads it differs now and then.
+    With these settings a model gives the same text for the same prompt: after a restart, with requests waiting and
+    beside other servers. With a prompt cache, flash attention, more slots or more threads it sometimes differs.
     """
 
     def __init__(self) -> None:
@@ -46,27 +46,27 @@ class Runtime:
         self._lock = threading.Lock()
 
     def start(self, model: Model) -> Address:
-        """Where `model` answers; its server is started where there is none yet. Raises BadInput: not installed."""
+        """Start the server of `model`, if it is not running; where it answers. Raises BadInput: not installed."""
         with self._lock:
             if model.identity not in self._servers:
                 self._servers[model.identity] = _start_server(model)
             return self._servers[model.identity][1]
 
     def close(self) -> None:
-        """Stops the servers. No request may be under way: a server that is answering blocks until its client goes."""
+        """Stop the servers. No request may be under way: a server that is answering blocks until its client is gone."""
         with self._lock:
             self._servers.clear()
 
 
 def check(model: Model) -> str:
-    """A line that says where a local model's weights are. Raises BadInput, saying what to install."""
+    """A line that says where a local model's weights are. Raises BadInput, which says what to install."""
     _load_runtime()
     path = locate_weights(model)
     return f"{model.name}: {path} ({path.stat().st_size / 1e6:.0f} MB, digest as given)"
 
 
 def locate_weights(model: Model) -> Path:
-    """The model's weights as one file with the digest given. Raises BadInput: not installed, or another file."""
+    """The model's weights in one file, joined where needed. Raises BadInput: not installed, or of another digest."""
     assert model.weights is not None
     weights = model.weights
     parts = _parts(model.name, weights)
@@ -106,7 +106,7 @@ def _matching(folder: Path, file: str) -> list[Path]:
 
 
 def _join(parts: Sequence[Path], sha256: str) -> Path:
-    """The parts in one file of the user's cache. Raises BadInput where there is no place for it."""
+    """Join the parts in one file in the user's cache folder. Raises BadInput where that cannot be written."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "weights"
     except RuntimeError:
@@ -120,7 +120,7 @@ def _join(parts: Sequence[Path], sha256: str) -> Path:
 
 
 def _join_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
-    """Written whole or not at all, also by several processes at once."""
+    """Write the file whole or not at all, even where several processes do it at once."""
     target = folder / f"{sha256}.gguf"
     if target.is_file() and _read_sha256(target) == sha256:
         return target

@@ -20,17 +20,17 @@ from stepdown.builder.actions.forms import plain_text
 from stepdown.builder.records import Usage
 
 _GRACE = 2.0
-"""Seconds that a call may take beyond its time-out, so that the library's own time-out comes first."""
+"""Seconds beyond the time-out that a call may take, so that the library's own time-out comes first."""
 
 
 _LONGEST_TIMEOUT = 7 * 24 * 3600.0
-"""A longer one would overflow the clocks of those who are given it."""
+"""Seconds. A longer time-out would overflow the clocks of the libraries below."""
 _MOST_TOKENS = 2**40
 _LONGEST_INTEGER = 400
-"""Digits: beyond these a number is no float, and beyond some thousands Python reads none."""
+"""Digits. A longer number is no float, and Python refuses to read one of several thousand digits."""
 
-# Finish reasons, in lower case, as providers of the OpenAI form send them on. LiteLLM makes `stop` of all it does not
-# know and of errors too. One that is not listed here ends an answer if there is any.
+# Finish reasons, in lower case, as providers send them in the OpenAI form. LiteLLM turns all that it does not know, and
+# errors too, into `stop`. A reason that is not listed here ends an answer if there is one.
 _ENDS = re.compile(
     r"stop|tool_calls?|function_call|tool_use|(model_)?length|max_(output_)?tokens|max_length|end(_turn)?|eos(_token)?"
     r"|stop_sequence|completed?|pause_turn|malformed_function_call"
@@ -50,11 +50,11 @@ _ORDERS = re.compile(
     r"|engine|fallbacks|functions|gigachat_.*|(extra_)?headers|logger_fn|max_retries|mock_.*|model_list|models|num_retries"
     r"|organization|original_function|route|session_id|shared_session|stream(_options)?|timeout|(\w+_)?callbacks?|_.*"
 )
-"""What LiteLLM reads beside the names that it lists itself, and OpenRouter's own fallbacks: none generates anything."""
+"""Parameters that LiteLLM reads beside those it lists, and OpenRouter's fallbacks. None is about generation."""
 
 
 class WrongCall(Exception):
-    """The request holds what must not reach the library: every call with it would be wrong."""
+    """The request holds a parameter that must not reach the library: every call with it would be wrong."""
 
 
 class Unusable(Exception):
@@ -66,7 +66,7 @@ class Rejected(Exception):
 
 
 class CutOff(Exception):
-    """No whole answer within the time-out: one that trickles in never trips the library's own."""
+    """There was no whole answer within the time-out. The library does not notice an answer that comes in slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RawCompletion:
 
 @cache
 def load_library() -> Any:
-    """LiteLLM, silent and without retries, callbacks, telemetry or a look at the network for prices."""
+    """Import LiteLLM, silent and without retries, callbacks, telemetry or a download of prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.pop("USE_LITELLM_PROXY", None)  # it would send every request to another address
     import litellm  # 4 to 5 seconds and 190 MiB: only where a model is really called
@@ -102,13 +102,13 @@ def load_library() -> Any:
     litellm.failure_callback = []
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # Odd answers are judged here; pydantic's remarks on their types would only fill the terminal.
+    # Odd answers are dealt with here; pydantic's warnings about their types would only fill the terminal.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     return litellm
 
 
 def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
-    """The answer to LiteLLM's `completion(**request)`, had within `timeout` seconds.
+    """Ask by LiteLLM's `completion(**request)`; the answer must come within `timeout` seconds.
 
     Raises Unusable, CutOff, Rejected, WrongCall, or what LiteLLM raised for an HTTP error or a broken connection.
     """
@@ -121,7 +121,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
     bodies: list[str] = []
 
     def note(details: Mapping[str, Any]) -> None:
-        # Some of LiteLLM's handlers report an error that they are handling by the same road.
+        # Some of LiteLLM's handlers also report an error in this way while they handle it.
         if details.get("log_event_type") == "post_api_call" and sys.exc_info()[0] is None:
             bodies.append(str(details.get("original_response")))
 
@@ -141,7 +141,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
         raise failure[0]
     if not failure and not outcome:
         raise CutOff(f"no whole answer within {timeout:g} s")
-    # Some handlers report what they made of the body after the body itself.
+    # The first is the body itself: some handlers report afterwards what they made of it.
     body = _chat_completion(bodies[0]) if bodies else None
     if failure:
         if body is None:
@@ -155,7 +155,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
 
 
 def _is_an_order(name: str) -> bool:
-    """Whether the parameter could mean other models, invented answers, retries or another provider."""
+    """Whether the parameter could lead to other models, invented answers, retries or another provider."""
     from litellm.types.utils import all_litellm_params
 
     return name in _OURS or name in all_litellm_params or bool(_ORDERS.fullmatch(name))

@@ -1,7 +1,7 @@
-"""How many requests and tokens a minute a model is given: what its provider allows, kept by the client itself.
+"""Keeps to the requests and tokens per minute that a model's provider allows.
 
 Libraries for this sleep where nothing can wake them, and count only what is known beforehand. Here a wait ends when
-the run is asked to stop, and a request's tokens are set aside before it is begun and corrected when it has ended.
+the run is asked to stop. A request's expected tokens are counted before it begins, and corrected when it has ended.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 WINDOW = 60.0
-"""Seconds. In any window of this length the limits hold, wherever it begins: a provider may count either way."""
+"""Seconds. The limits hold in every window of this length, wherever it begins, so however a provider counts."""
 _LOOK = 1.0
-"""Seconds between two looks while waiting: what others set aside may turn out to be less."""
+"""Seconds. A waiting thread looks again so often, since other requests may have used less than was expected."""
 
 
 @dataclass(slots=True)
 class Admitted:
-    """A request that was let through: when, and the tokens that count for it."""
+    """A request that was admitted: when, and how many tokens count for it."""
 
     at: float
     tokens: int
@@ -43,9 +43,9 @@ class RateLimits:
         return self._tokens is not None
 
     def admit(self, tokens: int, wait: Callable[[float], None]) -> Admitted:
-        """Return once a request that may take so many tokens can be begun. `wait` pauses for some seconds, or raises.
+        """Return once a request of so many tokens may begin. `wait` pauses for some seconds, or raises.
 
-        One that asks for more tokens than a minute has is begun when it is alone in its minute.
+        A request of more tokens than a minute allows begins when there is no other in its minute.
 
         >>> RateLimits(requests=60).admit(0, time.sleep).tokens
         0
@@ -63,14 +63,14 @@ class RateLimits:
             wait(min(left, _LOOK))
 
     def settle(self, admitted: Admitted, tokens: int) -> None:
-        """A request has ended and took so many tokens. Not to be called where that is not known."""
+        """Correct the count: the request has ended and used so many tokens."""
         with self._lock:
             if self._window and admitted.at >= self._window[0].at:
                 self._sum += tokens - admitted.tokens
             admitted.tokens = tokens
 
     def _seconds_until(self, now: float, tokens: int) -> float:
-        """How long until both limits leave room, as things stand."""
+        """How long until both limits allow the request, if nothing else changes."""
         while self._window and self._window[0].at + WINDOW <= now:
             self._sum -= self._window.popleft().tokens
         free_at = now
