@@ -55,7 +55,7 @@ def read_json(text: str) -> Any:
 
     >>> read_json('{"a": NaN}')
     Traceback (most recent call last):
-    builder.actions.forms.Unparsable: NaN is not JSON
+    stepdown.builder.actions.forms.Unparsable: NaN is not JSON
     """
     if len(text) > LONGEST_ARGUMENTS:
         raise Unparsable(f"{len(text)} characters")
