@@ -55,7 +55,7 @@ def commands() -> Iterator[Command]:
         for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
             for line in block.replace("\\\n", " ").splitlines():
                 if words := shlex.split(line, comments=True):
-                    yield Command(name(page), shlex.join(words))
+                    yield Command(name(page), shlex.join(words).replace("'>'", ">"))
 
 
 def examples() -> Iterator[Example]:

@@ -49,3 +49,15 @@ def test_every_folder_of_the_repository_is_on_the_page() -> None:
 def test_a_link_stands_for_each_folder_of_code() -> None:
     links = {path.name for path in (ROOT / "stepdown").iterdir() if path.is_symlink()}
     assert {place.split("/")[0] for row in table("Layers") for place in row} <= links
+
+
+def test_every_decision_has_its_parts_and_its_line_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
+    index = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (folder / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert [file for _, _, file in index] == [path.name for path in records]
+    for number, (said, title, file) in enumerate(index, 1):
+        lines = (folder / file).read_text(encoding="utf-8").splitlines()
+        assert (int(said), lines[0]) == (number, f"# {number}. {title}")
+        assert re.fullmatch(r"Status: (in force|replaced by \[.+\]\(.+\))", lines[2])
+        assert [line for line in lines if line.startswith("## ")] == ["## Context", "## Decision", "## Consequence"]

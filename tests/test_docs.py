@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -31,6 +32,7 @@ RUN_AFTER = {
     "stepdown seeds convert TRAJECTORIES --model claude-opus-4.6 --out seeds.jsonl": "configured",
     "stepdown judge try case.json --config run.yaml": "configured",
     "stepdown judge calibrate rated.jsonl --plot picture.svg": "configured",
+    "stepdown schema > stepdown.schema.json": "configured",
     "stepdown status runs/bfcl": "built",
     "stepdown resume runs/bfcl": "built",
     "stepdown resume runs/bfcl --config configs/bfcl.yaml": "built",
@@ -72,6 +74,8 @@ NOT_RUN = {
     "make full": "installs packages: `make test` builds on it",
     ". .venv/bin/activate": "changes the shell that it is typed in",
     "export OPENROUTER_API_KEY=...": "stands for a key of one's own",
+    "eval '$(_STEPDOWN_COMPLETE=bash_source stepdown)'": "changes the shell: tests/test_completion.py asks as it does",
+    "eval '$(_STEPDOWN_COMPLETE=zsh_source stepdown)'": "changes the shell: tests/test_completion.py asks as it does",
     "pip install 'stepdown[audit]'": "installs packages",
     "stepdown audit serve runs/q --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
@@ -133,8 +137,11 @@ def test_a_documented_command_works(
     with Provider({"sloppy": reporting(playing.sloppy)}) as judge:
         Path("run.yaml").write_text(with_judges(judge.url, "sloppy").model_dump_json())
         Path("case.json").write_text(next(iter(entries())).case.model_dump_json())
-        done = stepdown(*shlex.split(text)[1:])
+        words, _, file = text.removeprefix("stepdown ").partition(" > ")
+        done = stepdown(*shlex.split(words))
     assert done.code == 0, done.err + done.out
+    if file:
+        assert json.loads(done.out)
 
 
 def test_what_prose_quotes_of_the_command_is_there() -> None:
