@@ -20,6 +20,8 @@ def table(heading: str) -> list[list[str]]:
 def place(module: str) -> str:
     """Where a module of the installed package lies in the repository."""
     path = module.removeprefix("stepdown.").replace(".", "/")
+    if not any((ROOT / found).exists() for found in (path, f"{path}.py")):
+        path = f"stepdown/{path}"  # no link, but a module of the page that programs import
     return f"{path}/" if (ROOT / path).is_dir() else f"{path}.py"
 
 
@@ -32,10 +34,12 @@ def test_the_page_has_the_layers_that_the_imports_are_checked_against() -> None:
 def test_every_module_of_the_code_belongs_to_a_layer() -> None:
     """What import-linter is not told of, it does not check."""
     layers = tuple(place for row in table("Layers") for place in row)
-    folders = {layer.split("/")[0] for layer in layers}
+    folders = {layer.split("/")[0] for layer in layers} - {"stepdown"}
     files = [str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    files += [f"stepdown/{path.name}" for path in (ROOT / "stepdown").glob("*.py")]
     assert len(files) > 200
-    assert [file for file in files if not file.startswith(layers)] == ["builder/__init__.py"]
+    outside = {file for file in files if not file.startswith(layers)}
+    assert outside == {"builder/__init__.py", "stepdown/__init__.py", "stepdown/__main__.py"}
 
 
 def test_every_folder_of_the_repository_is_on_the_page() -> None:
@@ -48,7 +52,7 @@ def test_every_folder_of_the_repository_is_on_the_page() -> None:
 
 def test_a_link_stands_for_each_folder_of_code() -> None:
     links = {path.name for path in (ROOT / "stepdown").iterdir() if path.is_symlink()}
-    assert {place.split("/")[0] for row in table("Layers") for place in row} <= links
+    assert {place.split("/")[0] for row in table("Layers") for place in row} - {"stepdown"} <= links
 
 
 def test_every_decision_has_its_parts_and_its_line_in_the_index() -> None:
