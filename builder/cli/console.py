@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.common.tables import Table
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
@@ -38,18 +38,6 @@ def wide() -> Console:
     if not console.is_terminal:
         console.width = WIDE
     return console
-
-
-def figure_table(title: str, names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table of rows that begin with names and go on with numbers; no cell is cut off."""
-    table = Table(title=title, title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
 
 
 def percents(low: float, high: float) -> str:
@@ -96,14 +84,12 @@ def show_progress(progress: RunProgress) -> Iterator[None]:
 
 def label_table(summary: Summary, pool: Pool) -> Table:
     """Labels by workload and tier."""
-    table = Table(title="labels", title_justify="left")
-    table.add_column("workload", overflow="fold")
-    for name in ("instances", "steps", *(tier.name for tier in pool.tiers)):
-        table.add_column(Text(printable(name)), justify="right", no_wrap=True)
-    for benchmark, counts in sorted(summary.labels.items()):
-        numbers = [summary.instances[benchmark], sum(counts.values()), *(counts[tier.name] for tier in pool.tiers)]
-        table.add_row(Text(printable(benchmark)), *map(str, numbers))
-    return table
+    tiers = [tier.name for tier in pool.tiers]
+    rows = (
+        (benchmark, summary.instances[benchmark], sum(counts.values()), *(counts[tier] for tier in tiers))
+        for benchmark, counts in sorted(summary.labels.items())
+    )
+    return Table("labels", ("workload", "instances", "steps", *tiers), tuple(tuple(map(str, row)) for row in rows))
 
 
 def held_back(summary: Summary) -> Iterator[str]:

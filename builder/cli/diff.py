@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from stepdown.builder.artifacts.evidence import trial_evidence
 from stepdown.builder.cli import console
 from stepdown.builder.cli.relabel import cost_line
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.costs import RunCost, run_cost
 from stepdown.builder.inspect.diff import Change, Fate, InstanceChange, Side, StepChange, StepLabel, Totals, differences
@@ -109,13 +108,7 @@ def _print_moves(out: Console, totals: Totals, old: Side, new: Side) -> None:
     across = [tier.name for tier in new.tiers]
     rows = [[tier.name, *(str(totals.moves[tier.name, name]) for name in across)] for tier in old.tiers]
     if out.is_terminal:
-        table = Table(title=title, title_justify="left")
-        table.add_column("")
-        for name in across:
-            table.add_column(Text(printable(name)), justify="right")
-        for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        out.print(table)
+        out.print(draw(Table(title, ("", *across), tuple(map(tuple, rows)))))
         return
     out.print(title, markup=False)
     width = max(len(cell) for row in [["", *across], *rows] for cell in row)

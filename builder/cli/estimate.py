@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from stepdown.builder.cli import console
 from stepdown.builder.common import tokens
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
 from stepdown.builder.estimate.run_estimate import (
@@ -76,7 +76,7 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     columns = _ESTIMATED + (_OF_RUN if of_run is not None else ())
     out = console.stdout()
     if out.is_terminal:
-        out.print(_table(estimate, columns))
+        out.print(draw(_table(estimate, columns), sums=True))
     else:
         for row in _rows(estimate, columns):
             click.echo("\t".join(row))
@@ -115,13 +115,8 @@ def _cells(numbers: Iterator[Spent]) -> Iterator[str]:
 
 
 def _table(estimate: RunEstimate, columns: Sequence[_Column]) -> Table:
-    table = Table(title="estimate", title_justify="left")
-    header, *rows = _rows(estimate, columns)
-    for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place < 2 else "right")
-    for place, row in enumerate(rows):
-        table.add_row(*row, end_section=place == len(rows) - 2)
-    return table
+    header, *rows = map(tuple, _rows(estimate, columns))
+    return Table("estimate", header, tuple(rows), words=2)
 
 
 def _json(estimate: RunEstimate, assumptions: Sequence[str]) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from stepdown.builder.cli import console
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.explain import Explained, Explanation, explain
 from stepdown.builder.records import Verdict
@@ -72,12 +71,8 @@ def _print(title: str, trials: Sequence[Explained]) -> None:
     if not trials:
         out.print(f"{title}: none")
     elif out.is_terminal:
-        table = Table(title=title, title_justify="left")
-        for name in COLUMNS:
-            table.add_column(name, overflow="fold")
-        for trial in trials:
-            table.add_row(*(Text(printable(cell)) for cell in _cells(trial)))
-        out.print(table)
+        rows = tuple(tuple(_cells(trial)) for trial in trials)
+        out.print(draw(Table(title, COLUMNS, rows, words=len(COLUMNS))))
     else:
         out.print(f"{title}:")
         for trial in trials:

@@ -15,6 +15,7 @@ from stepdown.builder.artifacts.labelling import Labelled, Watcher, label_run
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
 from stepdown.builder.cli import console
 from stepdown.builder.cli.stopping import stop_on_signals
+from stepdown.builder.common.tables import draw
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.progress import RunProgress
@@ -69,7 +70,7 @@ def label_and_report(
 
 def _report(folder: Path, done: Labelled) -> None:
     out = console.stdout()
-    out.print(console.label_table(done.summary, done.protocol.pool))
+    out.print(draw(console.label_table(done.summary, done.protocol.pool)))
     for line in console.held_back(done.summary):
         out.print(line, markup=False)
     for name in (ROWS, EVIDENCE, QUEUE, MANIFEST, SPEND):

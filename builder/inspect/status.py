@@ -10,9 +10,8 @@ from pathlib import Path
 from stepdown.builder.config.operation import Budget, OperationConfig
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.config.validation import validated
-from stepdown.builder.errors import BadInput
 from stepdown.builder.run.budget import Spent, read_spent
-from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.folder import open_ledger
 from stepdown.builder.run.ledger import InstanceState, Ledger
 from stepdown.builder.run.ledger.database import FILE_NAME
 
@@ -51,13 +50,8 @@ class RunStatus:
 
 def read_status(folder: Path) -> RunStatus | None:
     """Where the run in a folder stands; None where it was never begun. Raises BadInput where no run is there."""
-    if not is_run(folder):
-        raise BadInput("no run is here", file=folder)
-    ledger = Ledger(folder, read_only=True)
-    try:
+    with open_ledger(folder) as ledger:
         return _status(ledger, folder)
-    finally:
-        ledger.close()
 
 
 def _status(ledger: Ledger, folder: Path) -> RunStatus | None:

@@ -60,13 +60,20 @@ def cache_of(path: Path, ledger: Ledger) -> Path:
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     """A run's ledger and protocol, to read while others may work on it. Raises BadInput: no run, or never begun."""
+    with open_ledger(path) as ledger:
+        if not ledger.is_begun:
+            raise BadInput("the run was never begun", file=path)
+        yield ledger, validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
+
+
+@contextmanager
+def open_ledger(path: Path) -> Iterator[Ledger]:
+    """The ledger of a run that may not have been begun yet, to read. Raises BadInput where no run is there."""
     if not is_run(path):
         raise BadInput("no run is here", file=path)
     ledger = Ledger(path, read_only=True)
     try:
-        if not ledger.is_begun:
-            raise BadInput("the run was never begun", file=path)
-        yield ledger, validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
+        yield ledger
     finally:
         ledger.close()
 

@@ -18,6 +18,7 @@ from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cli import console
 from stepdown.builder.cli.labelling import WORK_LEFT
 from stepdown.builder.cli.stopping import stop_on_signals
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput, BudgetReached
 from stepdown.builder.run.folder import open_for_work
@@ -103,7 +104,7 @@ def _print(found: Mapping[tuple[str, str], Repeated], as_json: bool) -> None:
         counts = (str(one.steps), str(one.executions), str(one.passed), share)
         rows.append((workload, tier, *counts, console.percents(low, high), str(one.always)))
     numbers = ("steps", "executions", "passed", "%", "95% interval", "steps that always passed")
-    console.wide().print(console.figure_table("fresh executions", ("workload", "label"), numbers, rows))
+    console.wide().print(draw(Table("fresh executions", ("workload", "label", *numbers), tuple(rows), words=2)))
 
 
 def _as_json(workload: str, tier: str, one: Repeated) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from stepdown.audit.carry_over import AGAIN, CARRIED, GONE, carry_over, find_earlier_run
 from stepdown.audit.corpus import assign_disputed_steps, draw_sample, load_audited_workloads, share_out_steps
@@ -18,6 +16,7 @@ from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import reviewer_name
 from stepdown.builder.cli import console
 from stepdown.builder.cli.shares import ShareOption
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import open_for_reading
@@ -120,15 +119,13 @@ def command(
 
 def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
     sampled = Counter(step.benchmark for step in store.steps())
-    table = Table(title="sample", title_justify="left")
-    table.add_column("workload", overflow="fold")
-    for name in ("steps", "sampled", "share"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for workload, steps in sorted(labelled.items()):
-        share = f"{sampled[workload] / steps:.1%}"
-        table.add_row(Text(printable(workload)), str(steps), str(sampled[workload]), share)
+    rows = (
+        (workload, str(steps), str(sampled[workload]), f"{sampled[workload] / steps:.1%}")
+        for workload, steps in sorted(labelled.items())
+    )
+    table = Table("sample", ("workload", "steps", "sampled", "share"), tuple(rows))
     out = console.stdout()
-    out.print(table)
+    out.print(draw(table))
     out.print(f"{new} steps are new in the sample; it holds {sum(sampled.values())}: {store.path}", markup=False)
     if not sampled:
         click.echo("no step is below the rate: name a --minimum", err=True)

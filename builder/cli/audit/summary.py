@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from stepdown.audit.agreement import Agreement
 from stepdown.audit.corpus import count_labelled_steps
 from stepdown.audit.store import AuditStore
 from stepdown.audit.summary import AuditSlice, AuditSummary, ExpectedTooHigh, summarise
 from stepdown.builder.cli import console
+from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.run.folder import open_for_reading
 
@@ -42,8 +42,8 @@ def command(run: Path, as_json: bool) -> None:
         return
     out = console.wide()
     for title, slices in (("audit", found.slices), ("labels above the lowest tier", found.above_lowest)):
-        out.print(_slice_table(title, slices))
-    out.print(_expected_table(found.expected))
+        out.print(draw(_slice_table(title, slices)))
+    out.print(draw(_expected_table(found.expected)))
     for line in _agreement_lines(found):
         out.print(printable(line), markup=False)
 
@@ -67,7 +67,7 @@ def _slice_table(title: str, slices: Iterable[AuditSlice]) -> Table:
         )
         for one in slices
     )
-    return console.figure_table(title, ("slice",), _SLICE, rows)
+    return Table(title, ("slice", *_SLICE), tuple(rows))
 
 
 _EXPECTED = ("other steps", "reviewed", "downgradeable", "expected too high", "95% interval")
@@ -86,8 +86,8 @@ def _expected_table(expected: Iterable[ExpectedTooHigh]) -> Table:
         )
         for one in expected
     )
-    return console.figure_table(
-        "labels that must be expected to be still too high", ("workload", "label"), _EXPECTED, rows
+    return Table(
+        "labels that must be expected to be still too high", ("workload", "label", *_EXPECTED), tuple(rows), words=2
     )
 
 
