@@ -56,7 +56,9 @@ class Repeats:
         says where to go on.
         """
         self._ledger.forget_technical(Purpose.REPEAT)
-        self._session.work(self._session.finished(self._steps), self._repeat, lambda: bool(self._left), self.progress)
+        self._session.work(
+            self._session.select_finished(self._steps), self._repeat, lambda: bool(self._left), self.progress
+        )
 
     def _repeat(self, job: Job, context: RunContext) -> None:
         key = job.instance.key
@@ -118,7 +120,7 @@ class Repeated:
         return exact_interval(self.passed, self.executions)
 
 
-def repeated(ledger: Ledger, steps: Iterable[AuditStep], times: int) -> Mapping[tuple[str, str], Repeated]:
+def count_repeats(ledger: Ledger, steps: Iterable[AuditStep], times: int) -> Mapping[tuple[str, str], Repeated]:
     """What was executed of steps so far, the first `times` of each, by workload and label."""
     groups: dict[tuple[str, str], Repeated] = defaultdict(Repeated)
     for step in steps:

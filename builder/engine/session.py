@@ -52,7 +52,7 @@ class RunSession:
             for instance in select_instances(index, workload):
                 yield f"protocol.workloads.{index}.source", instance, workload
 
-    def finished(self, wanted: Container[tuple[str, str]]) -> Iterator[Job]:
+    def select_finished(self, wanted: Container[tuple[str, str]]) -> Iterator[Job]:
         """The finished instances among those wanted by (benchmark, id), in the run's order."""
         for _, instance, workload in self.select():
             if instance.key in wanted:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from stepdown.audit.repeat import Repeated, Repeats, picked, repeated
+from stepdown.audit.repeat import Repeated, Repeats, count_repeats, picked
 from stepdown.audit.store import AuditStore
 from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cli import console
@@ -67,7 +67,7 @@ def command(
             except BudgetReached as error:
                 reached = error
         write_artifacts(opened, repeats.multi_step)  # what was spent has changed; no other file has
-        found = repeated(opened.ledger, steps, times)
+        found = count_repeats(opened.ledger, steps, times)
     _print(found, as_json)
     technical = sum(one.technical for one in found.values())
     if technical:
