@@ -14,10 +14,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample
+from stepdown.builder.records import Instance, Mask, Message, Prefix, Response, Ruling, Sample
 from stepdown.harnesses.spelling import refuse_near_misses
 from stepdown.judges.case import JudgeCase
 
@@ -69,6 +71,30 @@ class Episode(ABC):
     def seed_verdict(self) -> Ruling:
         """`verdict`, asked in its place when a seed is verified: a predicate that may waver can look twice here."""
         return self.verdict()
+
+
+class Need(NamedTuple):
+    """Something of the machine that a workload needs, and how it stands with it."""
+
+    part: str
+    there: bool
+    detail: str
+    needed: bool = True
+    """Whether nothing works without it."""
+
+
+class Terms(NamedTuple):
+    """Under what terms the texts of a workload stand, as their makers state them."""
+
+    license: str
+    note: str
+
+
+NOT_STATED = Terms("not stated", "A workload of the publisher's own: ask the publisher for its terms.")
+
+
+class NotASeed(Exception):
+    """A sound recording that cannot become a seed, with the reason."""
 
 
 class Harness(ABC):
@@ -129,15 +155,49 @@ class Harness(ABC):
         """
         return iter(())
 
+    # Asked of the class, by the name under which a workload is installed: a release or a report has no more than that.
+    # Its module must be cheap to import, so what is dear (a daemon's client, a data set) is imported where it is used.
 
-class Need(NamedTuple):
-    """Something of the machine that a workload needs, and how it stands with it."""
+    terms: ClassVar[Terms] = NOT_STATED
+    """Stated in a release's LICENSE.md."""
+    known_limits: ClassVar[tuple[str, ...]] = ()
+    """Sentences on a release's card: what a user of these labels must know."""
+    expected_labels: ClassVar[tuple[int, int, int, int] | None] = None
+    """How many steps ended in the tiers low, mid, mid_high and high where they were labelled before, for the estimate.
+    A workload without is taken to be like all of the paper's together."""
+    recordings: ClassVar[str] = ""
+    """How names of files end that `seed_of` reads; empty where there are none."""
 
-    part: str
-    there: bool
-    detail: str
-    needed: bool = True
-    """Whether nothing works without it."""
+    @classmethod
+    def requirements(cls) -> Iterator[Need]:
+        """What any instance needs of this machine, packages above all, for `stepdown doctor`. See `package`."""
+        return iter(())
+
+    @classmethod
+    def seed_of(cls, recording: Path, model: str | None) -> dict[str, Any]:
+        """A line of a seed file, made of what another tool recorded, for `stepdown seeds convert`.
+
+        `model` is the pool's name of the model that made it; None: the name that the file gives it. Raises NotASeed for
+        a sound recording that can be none, BadInput for a broken one.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def step_role(cls, message: Message) -> str | None:
+        """What a step does, from the assistant's message, where the rules of `reports.roles` can not know it.
+
+        `code_patch`, `test_verify_debug`, `explore_search`, `read_retrieve`, `tool_api` or `summarize_answer`; None: by
+        those rules. The message is hostile data.
+        """
+        return None
+
+
+def package(distribution: str, install: str) -> Need:
+    """A Python package that a workload needs; `install` is the command that installs it."""
+    try:
+        return Need(distribution, True, version_of(distribution), needed=False)
+    except PackageNotFoundError:
+        return Need(distribution, False, f"not installed: {install}", needed=False)
 
 
 def _public(contract: type) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from stepdown.builder.common.text import printable
+from stepdown.harnesses.registry import facts_of
 from stepdown.releases.layout import ANY, Manifest, RunManifest
 from stepdown.releases.parquet import SHARD_NAME
 
@@ -242,12 +243,8 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
 
 
 def _own_limits(manifest: Manifest) -> Iterable[str]:
-    if "bfcl" in manifest.labels:
-        yield (
-            "bfcl groups: single-turn tasks whose accepted calls share a function, directly or through others, "
-            "are one group; "
-            "multi-turn tasks with the same set of APIs are one. Two such sets may have an API in common."
-        )
+    for name in manifest.labels:
+        yield from facts_of(name).known_limits
     if manifest.allowed_names:
         names = ", ".join(f"`{_plain(name)}` ({rows} rows)" for name, rows in sorted(manifest.allowed_names.items()))
         yield f"Rows name these models of the pool, which was allowed: {names}."

@@ -15,6 +15,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, assistant_message
 from stepdown.builder.run.folder import is_run, open_for_reading
 from stepdown.builder.run.ledger import Ledger
+from stepdown.harnesses.registry import facts_of
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged
 from stepdown.reports.roles import Role, role_of
@@ -71,10 +72,11 @@ def _rates(facts: Facts, card: Path | None) -> Sequence[Rate] | None:
 
 
 def _roles(one: ScoredTrajectory, ledger: Ledger | None) -> Iterator[Role | None]:
+    workload = facts_of(one.benchmark)
     for step in one.steps[:-1]:
-        yield None if step.response is None else role_of(step.response)
+        yield None if step.response is None else role_of(step.response, workload)
     last = None if ledger is None else _last_response(one, ledger)
-    yield None if last is None else role_of(last)
+    yield None if last is None else role_of(last, workload)
 
 
 def _last_response(one: ScoredTrajectory, ledger: Ledger) -> Message | None:

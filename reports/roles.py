@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+from stepdown.builder.actions.text import block_tag
 from stepdown.builder.records import Message
+from stepdown.harnesses.base import Harness
 
 
 class Role(StrEnum):
@@ -38,7 +40,7 @@ def _words(text: str) -> frozenset[str]:
 
 _SHELLS = frozenset({"bash", "shell", "sh", "terminal", "execute_bash", "run_command", "exec_command", "run_shell"})
 _COMMAND_FIELDS = ("command", "cmd", "script", "input")
-_FENCED = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)[ \t]*\n(.*?)\n?```", re.DOTALL)
+_FENCED = re.compile(rf"```(?:bash|sh|shell|{block_tag('bash')})[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 _EDITS = _words("patch apply_patch tee touch mkdir rmdir rm mv cp ln chmod truncate install dd ed ex vi vim nano")
 _CHECKS = _words(
@@ -62,14 +64,16 @@ _TEXT_WORDS = _FILE_WORDS | _words(
 """What can be explored or read; a search among flights or friends is a tool operation of its domain."""
 
 
-def role_of(response: Message) -> Role:
-    """The role of a step from the assistant's message.
+def role_of(response: Message, workload: type[Harness] = Harness) -> Role:
+    """The role of a step from the assistant's message; its workload may know better than the rules here.
 
     >>> role_of({"role": "assistant", "content": "It is 42."})
     <Role.SUMMARIZE_ANSWER: 'summarize_answer'>
     >>> role_of({"role": "assistant", "content": "```bash\\ncd src && sed -i s/a/b/ x.py && pytest -q\\n```"})
     <Role.CODE_PATCH: 'code_patch'>
     """
+    if (own := workload.step_role(response)) is not None:
+        return Role(own)
     found = set(_roles(response))
     return next((role for role in Role if role in found), Role.SUMMARIZE_ANSWER)
 
@@ -128,11 +132,6 @@ def _command(arguments: Any) -> str | None:
 
 def _of_command(command: str) -> Iterator[Role]:
     command = command[:LONGEST_COMMAND]
-    if "COMPLETE_TASK_AND_SUBMIT" in command:  # an agent's way to say that it is done
-        command = re.sub(r"echo\s+\S*COMPLETE_TASK_AND_SUBMIT\S*", "", command)
-        if not command.strip(" \n;&|"):
-            yield Role.SUMMARIZE_ANSWER
-            return
     text, documents = _without_documents(command)
     found = [role for part in re.split(r"&&|\|\||[;|\n]", text) if (role := _of_part(part)) is not None]
     if documents and not re.search(r"\b(python[23]?|node|bash|sh)\b[^\n]*<<", text) and ">" in text:

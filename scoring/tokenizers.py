@@ -1,8 +1,8 @@
 """How tokens are counted: approximately and offline by default, or by a tokenizer of one's choice.
 
 The default takes four characters for a token. Against `cl100k_base` it is 1 to 5% off on English prose, JSON and Python
-(3.86 to 4.18 characters a token, measured on mtRAG, QMSum, BFCL and this project's own code); it counts far too few for
-Chinese or Japanese. Shares of cost change little by it, since all tiers are counted alike.
+(3.86 to 4.18 characters a token, measured on texts of three benchmarks and this project's own code); it counts far too
+few for Chinese or Japanese. Shares of cost change little by it, since all tiers are counted alike.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from click import Command
 from stepdown.builder import cli
 from stepdown.builder.cli.main import COMMANDS
 from stepdown.builder.common.bundled import CONFIGS, PINS
-from stepdown.builder.common.extras import PINNED, require
+from stepdown.builder.common.extras import parts, require
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
 from tests import workshop
@@ -84,7 +84,7 @@ def test_what_is_installed_by_pins_is_named_with_its_command() -> None:
 
 
 def test_install_says_what_it_would_run_for_every_pinned_part() -> None:
-    for part in PINNED:
+    for part in parts():
         result = stepdown("install", part, "--dry-run")
         files = [Path(word) for word in shlex.split(result.out) if word.endswith(".txt")]
         assert result.code == 0

@@ -1,6 +1,6 @@
 """Text in place of native tools, for models that have neither them nor a schema: one fenced block is the action.
 
-The form is mini-swe-agent's, for any tools: a block that is named after the tool. A tool of one parameter, a text,
+The action is a block that is named after its tool, whatever the workload. A tool of one parameter, a text,
 takes the block as it is, so that a shell command needs no quoting; any other takes its arguments as JSON.
 """
 
@@ -16,8 +16,16 @@ from stepdown.builder.actions.forms import Parsed, Raw, Request, Unparsable, kep
 from stepdown.builder.actions.listing import listing
 from stepdown.builder.records import Message, Prefix, Tool, ToolCall
 
-_BLOCK = re.compile(r"^```mswea_(\S+)_command[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_BEGUN = re.compile(r"^```mswea_\S+_command", re.MULTILINE)
+
+def block_tag(tool: str) -> str:
+    """What a block of this tool begins with. Models were asked with this very word, so that answers in the cache hang
+    on it.
+    """
+    return f"mswea_{tool}_command"
+
+
+_BLOCK = re.compile("^```" + block_tag(r"(\S+)") + r"[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_BEGUN = re.compile("^```" + block_tag(r"\S+"), re.MULTILINE)
 
 _GUIDE = """Functions:
 {functions}
@@ -78,7 +86,7 @@ def _example(name: str, direct: Mapping[str, str]) -> str:
 
 
 def _block(name: str, body: str) -> str:
-    return f"```mswea_{name}_command\n{body}\n```"
+    return f"```{block_tag(name)}\n{body}\n```"
 
 
 def _turns(prefix: Prefix, direct: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -15,7 +15,7 @@ def draw_of(seed: int, row_id: str) -> int:
 def is_sampled(seed: int, row_id: str, rate: float) -> bool:
     """Whether a row is in an independent sample of about `rate` of all rows (paper, section 5).
 
-    >>> is_sampled(0, "bfcl/multi_turn_base_0/1", 1.0), is_sampled(0, "bfcl/multi_turn_base_0/1", 0.0)
+    >>> is_sampled(0, "made/job-1/2", 1.0), is_sampled(0, "made/job-1/2", 0.0)
     (True, False)
     """
     return draw_of(seed, row_id) < rate * DRAWS

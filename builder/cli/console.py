@@ -18,7 +18,6 @@ from stepdown.builder.common.text import printable
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
-from stepdown.builder.engine.workloads import BUILT_IN
 
 WIDE = 160
 """Columns of a wide table that is piped."""
@@ -52,7 +51,7 @@ def percents(low: float, high: float) -> str:
 def name_foreign_code(protocol: ProtocolConfig) -> None:
     """A config is code where it names a workload of one's own: say so before it is loaded."""
     for workload in protocol.workloads:
-        if workload.harness not in BUILT_IN:
+        if workload.is_own_code:
             click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
 
 

@@ -9,24 +9,26 @@ from importlib.util import find_spec
 
 import click
 
-from stepdown.builder.common.extras import pinned_files
+from stepdown.builder.common.extras import parts, pinned_files
 from stepdown.builder.errors import BadInput
 
 
-@click.command("install")
+def _help() -> str:
+    listed = "\n".join(f"  {name:<10} {part.brings}" for name, part in parts().items())
+    return f"""Install what PART of stepdown needs, at the tested versions, into the environment of this Python.
+
+\b
+PART is one of:
+{listed}
+
+Every package is pinned and checked by its digest, and nothing beside the pinned ones is installed.
+"""
+
+
+@click.command("install", help=_help())
 @click.argument("part")
 @click.option("--dry-run", is_flag=True, help="Only print pip's command.")
 def command(part: str, dry_run: bool) -> None:
-    """Install what PART of stepdown needs, at the tested versions, into the environment of this Python.
-
-    \b
-    PART is one of:
-      local      the runtime of small local models, and the weights of two of them (400 MB)
-      bfcl       BFCL's tasks and checkers
-      swebench   SWE-bench's grader, mini-swe-agent and Docker's SDK; Docker itself is not installed
-
-    Every package is pinned and checked by its digest, and nothing beside the pinned ones is installed.
-    """
     files = [str(file) for file in pinned_files(part)]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
     words = [*pip, *(word for file in files for word in ("-r", file))]

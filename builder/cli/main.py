@@ -22,7 +22,7 @@ COMMANDS = {
     "diff": "Say which labels moved between two runs, and why.",
     "relabel": "Make a new version of a run for a changed config; only what the change reaches is paid for.",
     "estimate": "Say what labelling the workloads of CONFIG will take: calls and list price, by model.",
-    "install": "Install what a part of stepdown needs: local, bfcl or swebench.",
+    "install": "Install what a part of stepdown needs: local models, or a workload.",
     "doctor": "Say what this machine can run; with CONFIG, whether all that it needs is here.",
     "cache": "Look into a response cache, check it, and remove what no run needs any more.",
     "seeds": "Make seed files of what other tools recorded.",
@@ -79,7 +79,7 @@ def main() -> None:
     Start here:
       stepdown doctor                            what this machine can run
       stepdown install local                     two small models that run here
-      stepdown install bfcl                      tasks to label
+      stepdown doctor quickstart                 what a first run lacks, and how to install it
       stepdown estimate quickstart               what a run will cost, before it does
       stepdown build quickstart --run runs/q     real labels from local models
       stepdown status runs/q                     where a run stands

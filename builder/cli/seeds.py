@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from stepdown.builder.cli import console
 from stepdown.builder.common.files import write_text
 from stepdown.builder.common.text import is_id, printable
 from stepdown.builder.errors import BadInput
+
+if TYPE_CHECKING:
+    from stepdown.harnesses.base import Harness
 
 
 @click.group("seeds")
@@ -24,20 +28,22 @@ def command() -> None:
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The seed file to write.")
 @click.option("--model", help="The pool's name of the model that made them; else the name that the files give it.")
 def convert(trajectories: Path, out: Path, model: str | None) -> None:
-    """Write a seed file of mini-swe-agent's trajectories: the file PATH, or all *.traj.json in the folder PATH.
+    """Write a seed file of trajectories that another tool recorded: the file PATH, or all of them in the folder PATH.
 
-    Files of mini-swe-agent 1 and 2 are read. Trajectories that did not submit, and those in which a person took part,
-    are passed over and counted; a broken file ends it with exit code 2, and nothing is written. Whether a trajectory
-    solves its task is not asked here: a build replays every seed and grades what it submits.
+    Which files are read is for the installed workloads to say; docs/workloads.md names them. Trajectories that can be
+    no seed, such as those that did not come to their end or in which a person took part, are passed over and counted; a
+    broken file ends it with exit code 2, and nothing is written. Whether a trajectory solves its task is not asked
+    here: a build replays every seed to its verdict.
 
     A config takes the result as `seeds: {source: import, file: OUT}`.
     """
-    from stepdown.harnesses.swebench.trajectories import NotASeed, seed_of, trajectory_files
+    from stepdown.harnesses.base import NotASeed
 
+    reader, files = _recordings(trajectories)
     lines, passed_over, instances = [], Counter[str](), set()
-    for path in trajectory_files(trajectories):
+    for path in files:
         try:
-            seed = seed_of(path, model)
+            seed = reader.seed_of(path, model)
         except NotASeed as reason:
             passed_over[printable(str(reason), longest=80)] += 1
             continue
@@ -51,6 +57,28 @@ def convert(trajectories: Path, out: Path, model: str | None) -> None:
         raise BadInput("no trajectory in it can be a seed", file=trajectories)
     _write(out, "".join(lines))
     console.stdout().print(f"{len(lines)} seeds of {len(instances)} instances in {out}", markup=False)
+
+
+def _recordings(path: Path) -> tuple[type[Harness], list[Path]]:
+    """The recorded file, or all of a folder at any depth, and the workload that reads such files.
+
+    Raises BadInput where there is none, or where it is not clear whose they are.
+    """
+    from stepdown.harnesses.registry import harness_class, installed
+
+    readers = [found for name in installed() if (found := harness_class(name)).recordings]
+    if path.is_dir():
+        held = [(reader, sorted(path.rglob(f"*{reader.recordings}"))) for reader in readers]
+        there = [(reader, files) for reader, files in held if files]
+    elif path.is_file():
+        own = [reader for reader in readers if path.name.endswith(reader.recordings)]
+        there = [(reader, [path]) for reader in own or readers]  # a file may have been renamed
+    else:
+        raise BadInput("no such file or folder", file=path)
+    if len(there) != 1:
+        known = ", ".join(f"*{reader.recordings}" for reader in readers)
+        raise BadInput(f"{'files of several workloads' if there else 'there is no file'} {known}", file=path)
+    return there[0]
 
 
 def _write(path: Path, text: str) -> None:

@@ -138,7 +138,7 @@ class WorkloadConfig(Strict):
     """One benchmark to label."""
 
     harness: str = Field(min_length=1)
-    """The name of a harness (`bfcl`), or `module:Class` for one of your own."""
+    """The name of an installed harness (`qa`), or `module:Class` for one of your own."""
     source: JsonObject = Field(default_factory=dict)
     """Which instances to label; each harness has its own keys. `file` is a file of tasks, relative to the config."""
     source_sha256: str | None = None
@@ -153,6 +153,11 @@ class WorkloadConfig(Strict):
         if self.source_sha256 is not None and self.tasks is None:
             raise ValueError("`source_sha256` goes with `source.file`")
         return self
+
+    @property
+    def is_own_code(self) -> bool:
+        """Whether a class is named, `module:Class`, and no installed workload."""
+        return ":" in self.harness
 
     @property
     def tasks(self) -> Path | None:

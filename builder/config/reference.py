@@ -24,7 +24,7 @@ begin the config with the line
     # yaml-language-server: $schema=stepdown.schema.json
 
 In the headings, `[]` stands for each member of a list and `NAME` for a key that you choose. What a harness takes under
-`source` and `options` is its own: [workloads.md](workloads.md) and [swebench.md](swebench.md) say it.
+`source` and `options` is its own: [workloads.md](workloads.md) says it, or names the page that does.
 """
 
 

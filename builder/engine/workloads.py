@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
 from stepdown.harnesses.base import Harness
-
-BUILT_IN = {
-    "bfcl": "stepdown.harnesses.bfcl:BFCL",
-    "mtrag": "stepdown.harnesses.mtrag:MTRAG",
-    "planted": "stepdown.harnesses.planted:Planted",
-    "qa": "stepdown.harnesses.qa:QA",
-    "qmsum": "stepdown.harnesses.qmsum:QMSum",
-    "swebench": "stepdown.harnesses.swebench.harness:SWEBench",
-}
-"""The workloads that come with stepdown; others are named `module:Class`."""
+from stepdown.harnesses.registry import harness_class
 
 
 def load_harness(workload: WorkloadConfig, field: str) -> Harness:
     """The harness that a config's entry names, with its options. Raises BadInput. Loading one runs its code."""
-    module, _, name = BUILT_IN.get(workload.harness, workload.harness).partition(":")
-    if not module or not name:
-        known = ", ".join(sorted(BUILT_IN))
-        raise BadInput(f"no such workload {workload.harness!r}: {known}, or `module:Class` of your own", field=field)
-    if workload.harness not in BUILT_IN and (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # a workload of one's own may lie in the folder one works in
     try:
-        made = getattr(importlib.import_module(module), name)
-    except (BadInput, ImportError) as error:
-        raise BadInput(f"{workload.harness!r} can not be loaded: {error}", field=field) from None
-    except AttributeError:
-        raise BadInput(f"module {module!r} has no class {name!r}", field=field) from None
-    if not isinstance(made, type) or not issubclass(made, Harness):
-        raise BadInput(f"{workload.harness!r} is no workload: it is no class made of `stepdown.Harness`", field=field)
-    if lacking := ", ".join(f"`{part}`" for part in sorted(made.__abstractmethods__)):
-        raise BadInput(f"{workload.harness!r} is no workload yet: it has no {lacking}", field=field)
+        made = harness_class(workload.harness)
+    except BadInput as error:
+        raise BadInput(str(error), field=field) from None
     try:
         harness = made(**workload.options)
     except TypeError as error:
@@ -52,7 +28,7 @@ def load_harness(workload: WorkloadConfig, field: str) -> Harness:
 
 
 def _check_made(harness: Harness, field: str) -> None:
-    """What only a harness that was made shows. Raises BadInput."""
+    """What shows only in a harness that was made. Raises BadInput."""
     for part in ("name", "version"):
         if not isinstance(getattr(harness, part, None), str):
             raise BadInput(f"{type(harness).__qualname__} has no `{part}`, a text", field=field)

@@ -17,15 +17,9 @@ from dataclasses import dataclass, field
 from stepdown.builder.config.pool import Price
 from stepdown.builder.records import Usage
 
-PAPER_LABELS = {
-    "bfcl": (239, 8, 1, 0),
-    "mtrag": (183, 8, 1, 1),
-    "pinchbench": (41, 3, 3, 1),
-    "qmsum": (132, 10, 3, 0),
-    "swebench": (94, 33, 41, 168),
-}
-"""The paper's labels by workload: steps of tier low, mid, mid_high and high. What is expected where nothing else is
-known; a workload that the paper does not have is expected to be like all of them together."""
+PAPER_LABELS = (689, 62, 49, 170)
+"""The paper's labels, over all of its workloads: steps of tier low, mid, mid_high and high. What is expected of a
+workload that does not say what its own are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +168,18 @@ def _models(settings: SearchSettings) -> list[str]:
     return [model for cascade in settings.cascades for model in cascade]
 
 
-def label_shares(benchmark: str, tiers: int) -> list[float]:
-    """The share of steps that is expected to end in each of so many tiers, after the paper's labels.
+def label_shares(labels: tuple[int, int, int, int] | None, tiers: int) -> list[float]:
+    """The share of steps that is expected to end in each of so many tiers, after labels of four, or else the paper's.
 
     Four tiers are the paper's. Of others the cheapest is its low and the strong one its high; what is between them is
     divided evenly among the tiers between. A pool of two tiers has none: there those steps stay strong.
 
-    >>> [round(share, 3) for share in label_shares("swebench", 4)]
+    >>> [round(share, 3) for share in label_shares((94, 33, 41, 168), 4)]
     [0.28, 0.098, 0.122, 0.5]
-    >>> [round(share, 3) for share in label_shares("swebench", 2)]
+    >>> [round(share, 3) for share in label_shares((94, 33, 41, 168), 2)]
     [0.28, 0.72]
     """
-    everything = [sum(column) for column in zip(*PAPER_LABELS.values(), strict=True)]
-    low, mid, mid_high, high = PAPER_LABELS.get(benchmark, everything)
+    low, mid, mid_high, high = labels or PAPER_LABELS
     total = low + mid + mid_high + high
     if tiers == 2:
         return [low / total, 1 - low / total]

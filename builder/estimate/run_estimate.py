@@ -111,7 +111,7 @@ def _add_workload(
     rules = search_rules(protocol)
     evidence = protocol.rules
     settings = SearchSettings(rules.cascades, rules.passes, rules.of, early, evidence.confirm, evidence.control)
-    shares = label_shares(harness.name, len(protocol.pool.tiers))
+    shares = label_shares(harness.expected_labels, len(protocol.pool.tiers))
     bases: Counter[str] = Counter()
     instances = total = missing = 0
     for seed in measure_seeds(protocol, index, workload, steps, earlier):

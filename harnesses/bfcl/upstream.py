@@ -13,9 +13,11 @@ from threading import Lock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.errors import BadInput
 
 PACKAGE = "bfcl_eval"
+INSTALL = how_to_install("bfcl")
 
 _importing = Lock()
 
@@ -24,7 +26,7 @@ def package_folder() -> Path:
     """Where the wheel is installed. Raises BadInput, saying what to install, where it is not."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise BadInput("bfcl needs the package bfcl-eval: pip install --no-deps -r requirements/bfcl.txt")
+        raise BadInput(f"bfcl needs the package bfcl-eval: {INSTALL}")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -34,7 +36,7 @@ def pinned_version() -> str:
     try:
         return importlib.metadata.version("bfcl-eval")
     except importlib.metadata.PackageNotFoundError:
-        raise BadInput("bfcl-eval has no metadata: pip install --no-deps -r requirements/bfcl.txt") from None
+        raise BadInput(f"bfcl-eval has no metadata: {INSTALL}") from None
 
 
 class _NamesAsGiven(Mapping[str, SimpleNamespace]):

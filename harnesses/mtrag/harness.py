@@ -9,7 +9,7 @@ from typing import Any
 
 from stepdown.builder.config.validation import Strict, read_text, validated
 from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.base import Checkpoint, Episode, Harness, Terms
 from stepdown.harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
@@ -35,6 +35,12 @@ class MTRAG(Harness):
     multi_step = False
     early_verdicts = True
     needs_judge = True
+    terms = Terms(
+        "see the benchmark and its corpora",
+        "Conversations of the mtRAG benchmark with passages of its corpora. The benchmark's terms and those of each "
+        "corpus hold for them.",
+    )
+    expected_labels = (183, 8, 1, 1)
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown option."""

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.records import Instance, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.base import Checkpoint, Episode, Harness, Terms
 from stepdown.harnesses.planted import models, source
 from stepdown.harnesses.planted.episode import Laws, PlantedEpisode, PlantedState, mask
 
@@ -56,6 +56,7 @@ class Planted(Harness):
     """
 
     name = source.BENCHMARK
+    terms = Terms("Apache-2.0", "Made by stepdown itself, to test with; no real task.")
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option."""

@@ -12,7 +12,7 @@ from pydantic import Field
 from stepdown.builder.common import tokens
 from stepdown.builder.config.validation import Strict, read_text, validated
 from stepdown.builder.records import Instance, Message, Prefix, Response, Sample, digest
-from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.base import Checkpoint, Episode, Harness, Terms
 from stepdown.harnesses.qmsum.meetings import Meeting, Query, Span, read
 from stepdown.harnesses.selection import Take, taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
@@ -56,6 +56,12 @@ class QMSum(Harness):
     multi_step = False
     early_verdicts = True
     needs_judge = True
+    terms = Terms(
+        "see the benchmark and its corpora",
+        "Queries and transcripts of QMSum, whose makers ask that it be used for research and cited. The transcripts "
+        "are from the AMI and ICSI corpora and from parliamentary committees; their terms hold for them.",
+    )
+    expected_labels = (132, 10, 3, 0)
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option."""

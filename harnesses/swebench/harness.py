@@ -7,17 +7,19 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from stepdown.builder.config.validation import Strict, validated
-from stepdown.builder.errors import Lost, Technical
-from stepdown.builder.records import Instance, Prefix, Response, digest
-from stepdown.harnesses.base import Checkpoint, Harness, Need
-from stepdown.harnesses.swebench import grading, images, mini, volatile
-from stepdown.harnesses.swebench.engine import Engine, reaching
+from stepdown.builder.errors import Lost, StepdownError, Technical
+from stepdown.builder.records import Instance, Message, Prefix, Response, digest
+from stepdown.harnesses.base import Checkpoint, Harness, Need, Terms, package
+from stepdown.harnesses.swebench import grading, images, mini, trajectories, volatile
+from stepdown.harnesses.swebench.engine import Engine, described, reaching
+from stepdown.harnesses.swebench.halting import only_submits
 from stepdown.harnesses.swebench.instances import BENCHMARK, Task, select
 from stepdown.harnesses.swebench.limits import INIT, Limits
 from stepdown.harnesses.swebench.sandbox import Sandbox
@@ -62,6 +64,13 @@ class SWEBench(Harness):
     mask = staticmethod(volatile.mask)
     early_verdicts = False
     sandbox_class: type[Sandbox] = Sandbox
+    terms = Terms(
+        "MIT and the licence of each repository",
+        "SWE-bench itself is MIT. Messages quote source code and issues of the repositories that its tasks are from; "
+        "each stands under its repository's own licence.",
+    )
+    expected_labels = (94, 33, 41, 168)
+    recordings = trajectories.SUFFIX
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option, and where a package is missing."""
@@ -81,6 +90,27 @@ class SWEBench(Harness):
         self._guard = threading.Lock()
         self._folder: Path | None = None
         self._grader: grading.Grader | None = None
+
+    @classmethod
+    def requirements(cls) -> Iterator[Need]:
+        """The grader and the agent; Docker itself is told of where its SDK is installed."""
+        yield package("swebench", mini.INSTALL)
+        yield package("mini-swe-agent", mini.INSTALL)
+        if find_spec("docker") is not None:
+            try:
+                yield Need("docker", True, described(), needed=False)
+            except StepdownError as error:
+                yield Need("docker", False, str(error), needed=False)
+
+    @classmethod
+    def seed_of(cls, recording: Path, model: str | None) -> dict[str, Any]:
+        """A seed of one of mini-swe-agent's trajectory files."""
+        return trajectories.seed_of(recording, model)
+
+    @classmethod
+    def step_role(cls, message: Message) -> str | None:
+        """A step that only submits says that the agent is done, in the form of a command."""
+        return "summarize_answer" if only_submits(message) else None
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks that `source` selects: a file or a data set, and which of its instances."""

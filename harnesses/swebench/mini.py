@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.config.validation import read_yaml
 from stepdown.builder.errors import BadInput
 
+INSTALL = how_to_install("swebench")
 CONFIG = "config/benchmarks/swebench.yaml"
 """The package's own configuration of SWE-bench with tool calls: prompts, templates, environment, limits."""
 
@@ -81,4 +83,4 @@ def load() -> None:
 
 
 def _missing() -> BadInput:
-    return BadInput("mini-swe-agent is not installed: pip install --no-deps -r requirements/swebench.txt")
+    return BadInput(f"mini-swe-agent is not installed: {INSTALL}")

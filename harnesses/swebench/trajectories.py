@@ -18,17 +18,14 @@ from stepdown.builder.actions.forms import Unparsable, tool_call
 from stepdown.builder.config.validation import read_text, validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import clean_text
+from stepdown.harnesses.base import NotASeed
 
 SUFFIX = ".traj.json"
 TOOL = "bash"
 
-_BLOCK = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n(.*?)\n```", re.DOTALL)
+BLOCK = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n(.*?)\n```", re.DOTALL)
 _OLD_MARKER, _MARKER = "MINI_SWE_AGENT_FINAL_OUTPUT", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """What submits a patch. Version 1 knew an older word for it as well, which version 2 does not."""
-
-
-class NotASeed(Exception):
-    """A sound trajectory that cannot become a seed, with the reason."""
 
 
 class _Loose(BaseModel):
@@ -82,18 +79,6 @@ class _Item(_Loose):
     name: str = ""
     arguments: str = ""
     content: tuple[_Part, ...] | None = None
-
-
-def trajectory_files(path: Path) -> list[Path]:
-    """The trajectory file, or all of a folder, at any depth. Raises BadInput where there is none."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise BadInput("no such file or folder", file=path)
-    found = sorted(path.rglob(f"*{SUFFIX}"))
-    if not found:
-        raise BadInput(f"there is no file *{SUFFIX}", file=path)
-    return found
 
 
 def seed_of(path: Path, model: str | None) -> dict[str, Any]:
@@ -171,7 +156,7 @@ def _from_items(items: tuple[_Item, ...]) -> dict[str, Any]:
 
 def _from_text(text: str, extra: Mapping[str, Any], place: dict[str, Any]) -> dict[str, Any]:
     """A text with exactly one fenced command makes a call; any other one made none then either."""
-    blocks = list(_BLOCK.finditer(text))
+    blocks = list(BLOCK.finditer(text))
     actions = extra.get("actions")
     if len(blocks) != 1:
         if actions:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.errors import BadInput
 
 
@@ -46,4 +47,4 @@ def grader() -> Any:
 
 
 def _missing() -> BadInput:
-    return BadInput("swebench is not installed: pip install --no-deps -r requirements/swebench.txt")
+    return BadInput(f"swebench is not installed: {how_to_install('swebench')}")

@@ -1,4 +1,4 @@
-"""Answers that people rated, with their evidence and recorded scores, in MTRAG's calibration format."""
+"""Answers that people rated, with their evidence and recorded scores (judges/README.md has an example)."""
 
 from __future__ import annotations
 

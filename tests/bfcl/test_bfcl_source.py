@@ -94,7 +94,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         return None if name == "bfcl_eval" else found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    with pytest.raises(BadInput, match=r"pip install --no-deps -r requirements/bfcl\.txt"):
+    with pytest.raises(BadInput, match="stepdown install bfcl"):
         BFCL()
 
 

@@ -48,8 +48,6 @@ def step(*calls: dict[str, object], content: str = "") -> dict[str, object]:
         ("echo done", TOOL),
         ("cd src", TOOL),
         ("", TOOL),
-        ("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", PROSE),
-        ("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat patch.txt", READ),
     ],
 )
 def test_a_shell_command_is_told_by_what_it_runs(command: str, role: Role) -> None:

@@ -83,8 +83,8 @@ def command(
 def _resume_command(run: Path, times: int, most: int | None, workloads: tuple[str, ...], config: Path | None) -> str:
     """The command that goes on with exactly this work.
 
-    >>> _resume_command(Path("runs/q"), 3, 2, ("bfcl",), None)
-    'stepdown audit repeat runs/q --times 3 --steps 2 --workload bfcl'
+    >>> _resume_command(Path("runs/q"), 3, 2, ("made",), None)
+    'stepdown audit repeat runs/q --times 3 --steps 2 --workload made'
     """
     words = ["stepdown", "audit", "repeat", str(run), "--times", str(times)]
     words += ["--steps", str(most)] if most is not None else []
