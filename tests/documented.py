@@ -24,6 +24,7 @@ PAGES = tuple(
 )
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`(stepdown [^`]+)`")
 
@@ -42,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Example:
-    """A block of YAML on a page, and where it begins."""
+    """A block of YAML or Python on a page, and where it begins."""
 
     page: str
     line: int
@@ -63,6 +64,14 @@ def examples() -> Iterator[Example]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for block in _YAML.finditer(text):
+            yield Example(name(page), text.count("\n", 0, block.start()) + 1, block[1])
+
+
+def programs() -> Iterator[Example]:
+    """The Python blocks of every page, in order."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in _PYTHON.finditer(text):
             yield Example(name(page), text.count("\n", 0, block.start()) + 1, block[1])
 
 

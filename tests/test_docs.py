@@ -18,7 +18,7 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.validation import validated, yaml_value
 from stepdown.scoring.rates import Rate
 from tests.conftest import ROOT, stepdown
-from tests.documented import Command, Example, commands, examples, links, quoted
+from tests.documented import Command, Example, commands, examples, links, programs, quoted
 from tests.judges import playing
 from tests.judges.playing import entries, reporting, with_judges
 from tests.provider import Provider
@@ -93,6 +93,7 @@ NOT_RUN = {
 
 SHOWN = list(commands())
 EXAMPLES = list(examples())
+PROGRAMS = list(programs())
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,16 @@ def test_a_documented_command_works(
     assert done.code == 0, done.err + done.out
     if file:
         assert json.loads(done.out)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page}:{program.line}")
+def test_documented_python_runs(
+    program: Example, place: Path, workplaces: Workplaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workplaces.make("released", place)
+    if "import datasets" in program.text:  # its cache belongs into the test's folder, not into the home
+        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", place / "hf")
+    exec(compile(program.text, program.page, "exec"), {"__name__": "documented"})
 
 
 def test_what_prose_quotes_of_the_command_is_there() -> None:

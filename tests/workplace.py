@@ -88,7 +88,7 @@ def built() -> None:
     """The finished runs that the pages speak of."""
     _ok("build", "configs/bfcl.yaml", "--run", "runs/bfcl")
     _ok("build", "swe.yaml", "--run", "runs/swe")
-    for other in ("may", "q"):
+    for other in ("may", "q", "quickstart"):
         shutil.copytree("runs/bfcl", f"runs/{other}")
 
 
