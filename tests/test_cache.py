@@ -17,7 +17,7 @@ from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.responses import Cache
 from stepdown.builder.cache.store import DiskStore
 from stepdown.builder.config.pool import Model
-from stepdown.builder.errors import BadInput
+from stepdown.builder.errors import BadInput, Technical
 from stepdown.builder.records import Prefix, Response, Sample, ToolCall
 
 PARTS: dict[str, list[Any]] = {
@@ -70,6 +70,30 @@ def test_a_response_outlives_the_process_and_says_which_run_paid(tmp_path: Path)
     entry = Cache(DiskStore(tmp_path), run="run-2").get(question())
     assert entry is not None
     assert (entry.response, entry.run) == (said, "run-1")
+
+
+def test_a_question_is_asked_once_and_its_answer_is_kept_before_it_is_given(cache: Cache) -> None:
+    asked: list[Question] = []
+
+    def ask(one: Question) -> Response:
+        asked.append(one)
+        return Response("hi")
+
+    first = cache.get_or_ask(question(), ask)
+    assert cache.get(question()) == first.entry
+    again = cache.get_or_ask(question(), ask)
+    assert (first.fresh, again.fresh) == (True, False)
+    assert first.response == again.response == Response("hi")
+    assert asked == [question()]
+
+
+def test_a_question_that_could_not_be_asked_leaves_nothing_behind(cache: Cache) -> None:
+    def fail(one: Question) -> Response:
+        raise Technical("down")
+
+    with pytest.raises(Technical):
+        cache.get_or_ask(question(), fail)
+    assert cache.get(question()) is None
 
 
 def volatile(text: str) -> Prefix:
