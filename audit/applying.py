@@ -32,8 +32,8 @@ class LabelledStep:
 
 
 @dataclass(slots=True)
-class Applied:
-    """What applying came to, by workload."""
+class RevisionCounts:
+    """What a revision changes and holds back, counted, mostly by workload."""
 
     seen: int = 0
     """Sampled steps that the files hold."""
@@ -60,51 +60,51 @@ class RevisionPass:
     def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[AuditStep], str]) -> None:
         self._store, self._tiers, self._seed_model = store, tiers, seed_model
         self._plans = read_plans(store)
-        self.applied = Applied()
+        self.counts = RevisionCounts()
 
     def apply(self, steps: Iterable[LabelledStep]) -> Iterator[LabelledStep]:
         """The steps of the revision. Instances that are held back have none."""
         for (workload, instance_id), group in groupby(steps, lambda step: (step.row.benchmark, step.row.instance_id)):
             rows = list(group)
-            self.applied.steps[workload] += len(rows)
+            self.counts.steps[workload] += len(rows)
             sampled = self._store.of_instance(workload, instance_id)
             self._count_missed(workload, rows, {step.step.id for step in sampled})
             for step in self._revise(rows, sampled) if sampled else rows:
-                self.applied.labels[workload][step.row.target_tier] += 1
+                self.counts.labels[workload][step.row.target_tier] += 1
                 yield step
 
     def _count_missed(self, workload: str, rows: Sequence[LabelledStep], sampled: Set[str]) -> None:
         """Count the rows that the sample's own plans take and it has not: the run has grown since it was drawn."""
         for row_id in (step.row.id for step in rows):
             if row_id not in sampled:
-                self.applied.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
+                self.counts.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
     def _revise(self, rows: Sequence[LabelledStep], sampled: Sequence[ReviewedStep]) -> list[LabelledStep]:
         """An instance's steps with what their review came to; none where it is held back."""
-        applied, outcomes = self.applied, []
+        counts, outcomes = self.counts, []
         by_index = {step.row.step_index: step for step in rows}
         lowered = 0
         for reviewed in sampled:
             step = by_index.get(reviewed.step.step_index)
             if step is None:
                 continue
-            applied.seen += 1
+            counts.seen += 1
             valid = _of_this_prefix(step.row, reviewed)
             outcome = review_outcome(valid)
             outcomes.append(outcome)
-            applied.outcomes[reviewed.step.benchmark][outcome] += 1
-            applied.reviewers |= {said.reviewer for said in valid.said}
+            counts.outcomes[reviewed.step.benchmark][outcome] += 1
+            counts.reviewers |= {said.reviewer for said in valid.said}
             if outcome.is_verdict:
                 changed = self._settled(step, valid, outcome)
                 lowered += changed.row is not step.row
                 by_index[step.row.step_index] = changed
         reasons = [reason for reason in ReviewOutcome if reason.holds_back and reason in outcomes]
         if reasons:
-            choice = sampled[0].step
-            applied.held_back[choice.benchmark][reasons[0].value] += 1
-            applied.held_models[choice.benchmark][self._seed_model(choice)] += 1
+            first = sampled[0].step
+            counts.held_back[first.benchmark][reasons[0].value] += 1
+            counts.held_models[first.benchmark][self._seed_model(first)] += 1
             return []
-        applied.lowered += lowered
+        counts.lowered += lowered
         return list(by_index.values())
 
     def _settled(self, step: LabelledStep, reviewed: ReviewedStep, outcome: ReviewOutcome) -> LabelledStep:

@@ -117,5 +117,5 @@ class _NewRunSteps:
         tier = record.locks[old.step_index - 1].tier
         named = self._tiers[tier]
         below = models_below(self._tiers, tier)
-        choice = old._replace(tier=named.name, tier_id=named.id, lowest=tier == 0, below=below)
-        return choice, self._trajectory[old.step_index - 1].prefix.exact
+        step = old._replace(tier=named.name, tier_id=named.id, lowest=tier == 0, below=below)
+        return step, self._trajectory[old.step_index - 1].prefix.exact

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stepdown.audit.applying import Applied, LabelledStep, RevisionPass
+from stepdown.audit.applying import LabelledStep, RevisionCounts, RevisionPass
 from stepdown.audit.settling import ReviewOutcome
 from stepdown.audit.store import FILE_NAME, AuditStore
 from stepdown.audit.verdicts import AuditStep
@@ -84,8 +84,8 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         stack.callback(shutil.rmtree, draft, ignore_errors=True)
-        applied, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
-        manifest = _manifest_of(base, number, applied, files)
+        revised, files = _write_rows(run_folder, draft, base, store, ledger, protocol)
+        manifest = _manifest_of(base, number, revised, files)
         digest = write_document(draft / MANIFEST, manifest)
         draft.rename(place)
         sync_folder(place.parent)
@@ -125,8 +125,8 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
 
 def _write_rows(
     run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: ProtocolConfig
-) -> tuple[Applied, dict[str, FileDigest]]:
-    revision = RevisionPass(store, protocol.pool.tiers, lambda choice: _seed_model(ledger, choice))
+) -> tuple[RevisionCounts, dict[str, FileDigest]]:
+    revision = RevisionPass(store, protocol.pool.tiers, lambda step: _seed_model(ledger, step))
     for name in (ROWS, EVIDENCE):
         if digest_of(run_folder / name) != base["files"][name]["sha256"]:
             problem = f"not the file that the run's manifest names: delete it and `stepdown resume {run_folder}`"
@@ -137,17 +137,17 @@ def _write_rows(
             _write_line(rows, step.row_line, step.row.to_json())
             _write_line(evidences, step.evidence_line, step.evidence)
         files = {ROWS: rows.finish(), EVIDENCE: evidences.finish()}
-    for by, count in revision.applied.missed.items():
+    for by, count in revision.counts.missed.items():
         again = f"stepdown audit sample {run_folder} --rate {by.plan.rate} --seed {by.plan.seed}"
         raise BadInput(f"{count} steps would be sampled that are not: the run has grown: {again}", file=run_folder)
-    missing = store.count() - revision.applied.seen
+    missing = store.count() - revision.counts.seen
     if missing:
         raise BadInput(
             f"{missing} sampled steps are not in the run's files, which are older than its ledger: "
             f"stepdown resume {run_folder}",
             file=run_folder / ROWS,
         )
-    return revision.applied, files
+    return revision.counts, files
 
 
 def _read_steps(run_folder: Path) -> Iterator[LabelledStep]:
@@ -166,26 +166,26 @@ def _write_line(file: RecordFile, line: bytes | None, record: Mapping[str, Any])
         file.copy(line)
 
 
-def _seed_model(ledger: Ledger, choice: AuditStep) -> str:
-    record = ledger.instance(choice.benchmark, choice.instance_id)
+def _seed_model(ledger: Ledger, step: AuditStep) -> str:
+    record = ledger.instance(step.benchmark, step.instance_id)
     return seed_model_of(record, ledger.trials(record.id))
 
 
 def _manifest_of(
-    base: Mapping[str, Any], number: int, applied: Applied, files: Mapping[str, FileDigest]
+    base: Mapping[str, Any], number: int, revised: RevisionCounts, files: Mapping[str, FileDigest]
 ) -> dict[str, Any]:
     """The run's manifest with what the revision changed: counts, files, and the audit."""
     labels = {
-        workload: {tier: applied.labels[workload][tier] for tier in counts}
+        workload: {tier: revised.labels[workload][tier] for tier in counts}
         for workload, counts in base["labels"].items()
     }
     models = {
         workload: {
-            model: left for model, count in counts.items() if (left := count - applied.held_models[workload][model])
+            model: left for model, count in counts.items() if (left := count - revised.held_models[workload][model])
         }
         for workload, counts in base["seeds"]["models"].items()
     }
-    outcomes = Counter(outcome for counts in applied.outcomes.values() for outcome in counts.elements())
+    outcomes = Counter(outcome for counts in revised.outcomes.values() for outcome in counts.elements())
     sampled = sum(outcomes.values())
     waiting = outcomes[ReviewOutcome.OPEN]  # reviewers who disagree have settled that the instance is held back
     return {
@@ -194,7 +194,7 @@ def _manifest_of(
         "seeds": {**base["seeds"], "models": models},
         "rows": sum(sum(counts.values()) for counts in labels.values()),
         "instances": {
-            workload: count - sum(applied.held_back[workload].values()) for workload, count in base["instances"].items()
+            workload: count - sum(revised.held_back[workload].values()) for workload, count in base["instances"].items()
         },
         "labels": labels,
         "audit": {
@@ -203,19 +203,19 @@ def _manifest_of(
             "settled": sampled - waiting,
             "unsettled": waiting,
             "tight": outcomes[ReviewOutcome.TIGHT],
-            "lowered": applied.lowered,
-            "held_back": _totals(applied.held_back),
-            "reviewers": len(applied.reviewers),
+            "lowered": revised.lowered,
+            "held_back": _totals(revised.held_back),
+            "reviewers": len(revised.reviewers),
             "workloads": [
                 {
                     "workload": workload,
-                    "steps": applied.steps[workload],
+                    "steps": revised.steps[workload],
                     "sampled": sum(counts.values()),
                     "downgradeable": counts[ReviewOutcome.LOWER],
                     "tight": counts[ReviewOutcome.TIGHT],
                     "uncertain": counts[ReviewOutcome.UNCERTAIN],
                 }
-                for workload, counts in sorted(applied.outcomes.items())
+                for workload, counts in sorted(revised.outcomes.items())
             ],
         },
         "files": {name: asdict(file) for name, file in files.items()},

@@ -74,32 +74,29 @@ class AuditStore:
 
     # The sampled steps
 
-    def add(self, choices: Iterable[AuditStep]) -> int:
+    def add(self, steps: Iterable[AuditStep]) -> int:
         """Keep sampled steps, in order, after those that are kept; returns how many are new. All of them or none."""
         with self._file.transaction() as db:
             before = db.total_changes
             db.executemany(
                 "INSERT OR IGNORE INTO steps (id, benchmark, instance_id, step_index, tier, tier_id, lowest, below) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (c.id, c.benchmark, c.instance_id, c.step_index, c.tier, c.tier_id, c.lowest, c.below)
-                    for c in choices
-                ),
+                steps,
             )
             return db.total_changes - before
 
     def steps(self) -> Iterator[AuditStep]:
         """Every sampled step in the queue's order, read in portions."""
         last = 0
-        query = f"SELECT place, {_CHOICE} FROM steps WHERE place > ? ORDER BY place LIMIT 2000"  # noqa: S608
+        query = f"SELECT place, {_STEP_COLUMNS} FROM steps WHERE place > ? ORDER BY place LIMIT 2000"  # noqa: S608
         while page := self._file.read(query, (last,)):
             last = page[-1][0]
-            yield from (_choice(row[1:]) for row in page)
+            yield from (_audit_step(row[1:]) for row in page)
 
     def of_instance(self, benchmark: str, instance_id: str) -> list[ReviewedStep]:
         """The sampled steps of an instance, each with what was said of it."""
-        query = f"SELECT {_CHOICE} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
-        return self._reviewed([_choice(row) for row in self._file.read(query, (benchmark, instance_id))])
+        query = f"SELECT {_STEP_COLUMNS} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
+        return self._reviewed([_audit_step(row) for row in self._file.read(query, (benchmark, instance_id))])
 
     def reviewed(self) -> Iterator[ReviewedStep]:
         """Every sampled step in the queue's order with what was said of it, read in portions."""
@@ -126,10 +123,10 @@ class AuditStore:
 
     def step(self, step_id: str) -> AuditStep:
         """A sampled step. Raises BadInput where it is not sampled."""
-        found = self._file.read(f"SELECT {_CHOICE} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
+        found = self._file.read(f"SELECT {_STEP_COLUMNS} FROM steps WHERE id = ?", (clean_text(step_id),))  # noqa: S608
         if not found:
             raise BadInput(f"step {step_id[:200]!r} is not in the sample", file=self.path)
-        return _choice(found[0])
+        return _audit_step(found[0])
 
     def count(self) -> int:
         """How many steps are sampled."""
@@ -149,13 +146,14 @@ class AuditStore:
         """The reviewer's own steps, in order, each with that reviewer's verdict where it has one."""
         current = self.current(reviewer)
         items = []
-        for row in self._file.read(f"SELECT {_CHOICE} FROM steps WHERE {_OWN} ORDER BY place", (reviewer, reviewer)):  # noqa: S608
-            choice = _choice(row)
-            said = current.get(choice.id)
+        query = f"SELECT {_STEP_COLUMNS} FROM steps WHERE {_OWN} ORDER BY place"  # noqa: S608
+        for row in self._file.read(query, (reviewer, reviewer)):
+            step = _audit_step(row)
+            said = current.get(step.id)
             if said is None:
-                items.append(QueueItem(choice, None, "", None))
+                items.append(QueueItem(step, None, "", None))
             else:
-                items.append(QueueItem(choice, said.verdict, said.notes, said.at))
+                items.append(QueueItem(step, said.verdict, said.notes, said.at))
         return items
 
     def progress(self, reviewer: str) -> ReviewProgress:
@@ -325,7 +323,7 @@ class AuditStore:
         ]
 
 
-_CHOICE = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
+_STEP_COLUMNS = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "
     "OR coalesce((SELECT everything FROM reviewers WHERE name = ?), 1))"
@@ -333,7 +331,7 @@ _OWN = (
 """Whether a step is a reviewer's: assigned to them, or nothing was, so all are. A stranger's queue is everything."""
 
 
-def _choice(row: Sequence[Any]) -> AuditStep:
+def _audit_step(row: Sequence[Any]) -> AuditStep:
     row_id, benchmark, instance_id, step_index, tier, tier_id, lowest, below = row
     return AuditStep(row_id, benchmark, instance_id, step_index, tier, tier_id, bool(lowest), below)
 

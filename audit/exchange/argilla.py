@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from stepdown.audit.exchange.label_studio import read_json_array, write_json_array
+from stepdown.audit.exchange.json_arrays import read_json_array, write_json_array
 from stepdown.audit.exchange.records import (
     ExchangeFormat,
     IncomingAnswer,

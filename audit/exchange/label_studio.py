@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from stepdown.audit.exchange.json_arrays import read_json_array, write_json_array
 from stepdown.audit.exchange.records import (
     ExchangeFormat,
     IncomingAnswer,
     OutgoingStep,
     lower_answers_text,
     message_text,
-    parsed_json,
     question,
-    read_file_text,
     tool_list,
 )
 from stepdown.audit.verdicts import AuditVerdict
-from stepdown.builder.errors import BadInput
 
 CONFIG = f"""<View>
   <Header value="$question"/>
@@ -39,16 +36,6 @@ CONFIG = f"""<View>
 
 def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
     return write_json_array(map(_task, steps), out)
-
-
-def write_json_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
-    """Write a JSON array, one item a line and one in memory at a time; return how many."""
-    count = 0
-    for item in items:
-        out.write(("[\n" if not count else ",\n") + json.dumps(item))
-        count += 1
-    out.write("\n]\n" if count else "[]\n")
-    return count
 
 
 def _task(step: OutgoingStep) -> dict[str, Any]:
@@ -105,17 +92,6 @@ def _read(path: Path) -> Iterator[IncomingAnswer]:
                     notes,
                     account=_annotator(annotation),
                 )
-
-
-def read_json_array(path: Path) -> list[Any]:
-    """Read the items of a file that is one JSON array. Raises BadInput."""
-    try:
-        items = parsed_json(read_file_text(path))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path) from None
-    if not isinstance(items, list):
-        raise BadInput("not a JSON array", file=path)
-    return items
 
 
 def _annotator(annotation: Mapping[str, Any]) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
 import uvicorn
 
@@ -80,21 +78,6 @@ def serve(
         finally:
             server.stop()
             server.wait()
-
-
-@contextmanager
-def end_on_signals(server: RunningServer) -> Iterator[None]:
-    """While the block runs, SIGINT and SIGTERM end the server; a second signal does so without waiting for requests."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        server.stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _bind(port: int) -> socket.socket:

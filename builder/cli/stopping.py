@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 import click
 
 from stepdown.builder.cli import console
 from stepdown.builder.cli.main import INTERRUPTED
+from stepdown.builder.common.signals import handle_end_signals
 
 
 @contextmanager
 def stop_on_signals(stop: threading.Event, go_on: str) -> Iterator[None]:
     """Ctrl-C ends the work after the calls in hand, and says how to `go_on`; a second one ends it at once."""
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle() -> None:
         if stop.is_set():
             console.stderr().show_cursor(True)
             os._exit(INTERRUPTED)
         stop.set()
         click.echo(f"\nstopping after the calls in hand (once more to stop at once); go on with: {go_on}", err=True)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handle_end_signals(handle):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

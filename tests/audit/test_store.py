@@ -21,14 +21,14 @@ from tests.conftest import ROOT
 SHOWN = "0f" * 32
 
 
-def choice(number: int) -> AuditStep:
+def audit_step(number: int) -> AuditStep:
     return AuditStep(f"made/job-{number}/1", "made", f"job-{number}", 1, "mid", 1, False, "ab")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> AuditStore:
     made = AuditStore(tmp_path, create=True)
-    made.add(choice(number) for number in range(5))
+    made.add(audit_step(number) for number in range(5))
     return made
 
 
@@ -42,7 +42,7 @@ def test_a_run_without_a_sample_says_how_to_draw_one(tmp_path: Path) -> None:
 
 
 def test_a_step_once_sampled_stays_and_keeps_its_place(store: AuditStore) -> None:
-    assert store.add([choice(7), choice(0)]) == 1
+    assert store.add([audit_step(7), audit_step(0)]) == 1
     assert [step.id for step in store.steps()] == [f"made/job-{number}/1" for number in (0, 1, 2, 3, 4, 7)]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.signals import handle_end_signals
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
@@ -47,14 +48,14 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     from stepdown.audit.cases import open_cases
     from stepdown.audit.store import AuditStore
     from stepdown.audit.web.gate import ReviewerAccess
-    from stepdown.audit.web.server import end_on_signals, serve
+    from stepdown.audit.web.server import serve
 
     with open_cases(run) as cases, AuditStore(run) as store:
         if not store.count():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
         names = list(_names(reviewers, store.reviewers.names()))
         accesses = [ReviewerAccess(name) for name in names]
-        with serve(store, cases, accesses, _tell, port) as server, end_on_signals(server):
+        with serve(store, cases, accesses, _tell, port) as server, handle_end_signals(server.stop):
             for access in accesses:
                 store.reviewers.join(access.reviewer)
                 click.echo(f"{_done(store, access.reviewer)}: {access.link(server.port)}")
