@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepdown.builder.artifacts.queue import LowerAnswer, NameMask, lower_answers, shown_response
+from stepdown.builder.artifacts.queue import LowerAnswer, NameMask, read_lower_answers, shown_response
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, Tool, Trajectory
@@ -69,7 +69,7 @@ class CaseReader:
             below=tiers[lock.tier - 1].name if lock.tier else None,
             response=shown_response(step.response),
             lower=tuple(
-                lower_answers(
+                read_lower_answers(
                     self._ledger, self._ledger.trials(record.id), step_index, lock.tier, self._pool, self._mask
                 )
             ),

@@ -47,7 +47,7 @@ def current_files(run_folder: Path) -> Path:
     manifest = _read_manifest(folder)
     if digest_of(folder / MANIFEST) != digest:
         raise BadInput(f"the manifest of revision {number} is not the one that was applied", file=folder / MANIFEST)
-    if manifest["revision_of"] != _base(_read_manifest(run_folder)):
+    if manifest["revision_of"] != _base_digests(_read_manifest(run_folder)):
         raise BadInput(
             f"the run has changed since revision {number} was made from it: `stepdown audit sample {run_folder}` and "
             f"`stepdown audit apply {run_folder}` make a new one, `stepdown audit undo {run_folder}` takes it back",
@@ -77,7 +77,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         ledger, protocol = stack.enter_context(open_for_reading(run_folder))
         store = stack.enter_context(AuditStore(run_folder))
         base = _read_manifest(run_folder)
-        stack.enter_context(_alone_in(run_folder / FOLDER))
+        stack.enter_context(_lock_folder(run_folder / FOLDER))
         heard = store.revisions.said()  # what is said from here on may be in some of the rows, and is not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
@@ -94,7 +94,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Meanwhile no other process makes a revision here or takes one back: they wait. The folder is made if needed."""
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
@@ -107,7 +107,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def undo(run_folder: Path) -> int:
     """Take the newest revision that stands back; its number. Its files stay. Raises BadInput where none stands."""
-    with AuditStore(run_folder) as store, _alone_in(run_folder / FOLDER):
+    with AuditStore(run_folder) as store, _lock_folder(run_folder / FOLDER):
         standing = standing_revision(store)
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
@@ -126,7 +126,7 @@ def _next_number(run_folder: Path, store: AuditStore) -> int:
 def _write_rows(
     run_folder: Path, draft: Path, base: Mapping[str, Any], store: AuditStore, ledger: Ledger, protocol: ProtocolConfig
 ) -> tuple[RevisionCounts, dict[str, FileDigest]]:
-    revision = RevisionPass(store, protocol.pool.tiers, lambda step: _seed_model(ledger, step))
+    revision = RevisionPass(store, protocol.pool.tiers, lambda step: _read_seed_model(ledger, step))
     for name in (ROWS, EVIDENCE):
         if digest_of(run_folder / name) != base["files"][name]["sha256"]:
             problem = f"not the file that the run's manifest names: delete it and `stepdown resume {run_folder}`"
@@ -166,7 +166,7 @@ def _write_line(file: RecordFile, line: bytes | None, record: Mapping[str, Any])
         file.copy(line)
 
 
-def _seed_model(ledger: Ledger, step: AuditStep) -> str:
+def _read_seed_model(ledger: Ledger, step: AuditStep) -> str:
     record = ledger.instance(step.benchmark, step.instance_id)
     return seed_model_of(record, ledger.trials(record.id))
 
@@ -190,7 +190,7 @@ def _manifest_of(
     waiting = outcomes[ReviewOutcome.OPEN]  # reviewers who disagree have settled that the instance is held back
     return {
         **base,
-        "revision_of": _base(base),
+        "revision_of": _base_digests(base),
         "seeds": {**base["seeds"], "models": models},
         "rows": sum(sum(counts.values()) for counts in labels.values()),
         "instances": {
@@ -238,12 +238,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise BadInput(f"can not be read: {error.strerror}; {way}", file=path) from None
     found: dict[str, Any] = parse_json(data, path)
     try:
-        _base(found)
+        _base_digests(found)
     except (TypeError, KeyError):
         raise BadInput(f"not a manifest: it has no digests of {ROWS} and {EVIDENCE}", file=path) from None
     return found
 
 
-def _base(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _base_digests(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Digests of the files that a revision is made from."""
     return {name: manifest["files"][name]["sha256"] for name in (ROWS, EVIDENCE)}

@@ -24,7 +24,7 @@ from stepdown.scoring.bank import open_bank
 from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import read_rates
 from stepdown.scoring.score import RESAMPLES, ScoreSettings, score
-from stepdown.scoring.tokenizers import tokenizer
+from stepdown.scoring.tokenizers import load_tokenizer
 
 TIERS = ("low", "mid", "mid_high", "high")
 SHARES = (71, 6, 5, 18)
@@ -72,7 +72,7 @@ def measured(rows: int, steps: int, message_bytes: int) -> dict[str, Any]:
         began = time.perf_counter()
         bank = open_bank(folder)
         predictions = Predictions(folder / "predictions.jsonl", bank.tiers)
-        settings = ScoreSettings(read_rates(TIERS), tokenizer())
+        settings = ScoreSettings(read_rates(TIERS), load_tokenizer())
         found = score(bank, predictions, settings, folder / "outcomes.jsonl")
         took = time.perf_counter() - began
         return {

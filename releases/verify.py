@@ -160,10 +160,10 @@ class _Copies:
         for problem in _incomplete(self._names):
             problems.add("data", problem)
         self._at, self._row_there = "data", 0
-        self._records = self._all()
+        self._records = self._read_all()
         self._broken = False
 
-    def _all(self) -> Iterator[dict[str, Any]]:
+    def _read_all(self) -> Iterator[dict[str, Any]]:
         for name in self._names:
             self._at, self._row_there = name, 0
             for record in read_records(self._release, name):

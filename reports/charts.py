@@ -87,7 +87,7 @@ def svg(chart: Chart, name: str) -> str:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # Text stays text: the browser's fonts draw it, whatever the one that it is measured with lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        figure = _drawn(chart)
+        figure = _draw(chart)
         out = io.StringIO()
         figure.savefig(
             out, format="svg", transparent=True, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05
@@ -95,15 +95,15 @@ def svg(chart: Chart, name: str) -> str:
     return _inline(out.getvalue(), name, chart.alt)
 
 
-def _drawn(chart: Chart) -> Figure:
+def _draw(chart: Chart) -> Figure:
     if isinstance(chart, Stacked):
-        return _stacked(chart)
+        return _draw_stacked(chart)
     if isinstance(chart, Bars):
-        return _bars(chart)
-    return _lines(chart)
+        return _draw_bars(chart)
+    return _draw_lines(chart)
 
 
-def _figure(height: float) -> tuple[Figure, Axes]:
+def _start_figure(height: float) -> tuple[Figure, Axes]:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
@@ -119,8 +119,8 @@ def _name(text: str) -> str:
     return _NO_XML.sub("\ufffd", printable(text, longest=LONGEST_NAME))
 
 
-def _stacked(chart: Stacked) -> Figure:
-    figure, axes = _figure(0.75 + 0.32 * len(chart.categories))
+def _draw_stacked(chart: Stacked) -> Figure:
+    figure, axes = _start_figure(0.75 + 0.32 * len(chart.categories))
     colours = scale(len(chart.series))
     left, keys = [0.0] * len(chart.categories), []
     places = range(len(chart.categories))
@@ -147,10 +147,10 @@ def _stacked(chart: Stacked) -> Figure:
     return figure
 
 
-def _bars(chart: Bars) -> Figure:
+def _draw_bars(chart: Bars) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _figure(0.6 + 0.28 * len(chart.labels))
+    figure, axes = _start_figure(0.6 + 0.28 * len(chart.labels))
     colours = [scale(chart.steps)[place] for place in chart.colours] if chart.colours else "#6fa8dc"
     places = range(len(chart.labels))
     axes.barh(places, chart.values, color=colours, height=0.72)
@@ -166,10 +166,10 @@ def _bars(chart: Bars) -> Figure:
     return figure
 
 
-def _lines(chart: Lines) -> Figure:
+def _draw_lines(chart: Lines) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _figure(2.6)
+    figure, axes = _start_figure(2.6)
     for index, (name, values) in enumerate(chart.lines):
         colour = _SCALE[-1] if index == 0 else "#3f9d78"
         style = "-" if index == 0 else "--"  # told apart without colour too

@@ -22,7 +22,7 @@ from stepdown.reports.roles import Role, role_of
 from stepdown.scoring.accounting import Prices, Steps
 from stepdown.scoring.bank import open_bank
 from stepdown.scoring.rates import Rate, read_rates
-from stepdown.scoring.steps import ScoredTrajectory, trajectories
+from stepdown.scoring.steps import ScoredTrajectory, read_trajectories
 from stepdown.scoring.tokenizers import Tokenizer
 
 LONGEST = 10
@@ -36,16 +36,16 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
     of_a_run = is_run(folder)
     bank = open_bank(folder)
     facts = Facts(bank, folder.resolve().name, of_a_run)
-    rates = _rates(facts, card)
+    rates = _read_rates(facts, card)
     with ExitStack() as stack:
         ledger = stack.enter_context(open_for_reading(folder))[0] if of_a_run else None
-        found: Iterator[ScoredTrajectory] = trajectories(bank, tokens)
+        found: Iterator[ScoredTrajectory] = read_trajectories(bank, tokens)
         if of_a_run and (bank.folder / EVIDENCE).is_file():
             facts.evidence = Evidence()
-            found = _with_evidence(found, bank.folder / EVIDENCE, facts)
+            found = _count_evidence_beside(found, bank.folder / EVIDENCE, facts)
         batch: list[tuple[ScoredTrajectory, tuple[Role | None, ...]]] = []
         for one in found:
-            roles = tuple(_roles(one, ledger))
+            roles = tuple(_read_roles(one, ledger))
             _count(facts, one, roles)
             if rates is not None:
                 batch.append((one, roles))
@@ -60,7 +60,7 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
     return facts
 
 
-def _rates(facts: Facts, card: Path | None) -> Sequence[Rate] | None:
+def _read_rates(facts: Facts, card: Path | None) -> Sequence[Rate] | None:
     """The rates of the bank's tiers. The default card may lack a pool's own tiers: then no savings can be told."""
     if card is not None:
         return read_rates(facts.tiers, card)
@@ -71,15 +71,15 @@ def _rates(facts: Facts, card: Path | None) -> Sequence[Rate] | None:
         return None
 
 
-def _roles(one: ScoredTrajectory, ledger: Ledger | None) -> Iterator[Role | None]:
+def _read_roles(one: ScoredTrajectory, ledger: Ledger | None) -> Iterator[Role | None]:
     workload = facts_of(one.benchmark)
     for step in one.steps[:-1]:
         yield None if step.response is None else role_of(step.response, workload)
-    last = None if ledger is None else _last_response(one, ledger)
+    last = None if ledger is None else _read_last_response(one, ledger)
     yield None if last is None else role_of(last, workload)
 
 
-def _last_response(one: ScoredTrajectory, ledger: Ledger) -> Message | None:
+def _read_last_response(one: ScoredTrajectory, ledger: Ledger) -> Message | None:
     """The answer to the last step, which no prefix shows; a run's ledger has it."""
     try:
         record = ledger.instance(one.benchmark, one.instance_id)
@@ -116,14 +116,14 @@ def _price(
     for one, roles in batch:
         here = slice(place, place + len(one.steps))
         place = here.stop
-        saved = TrajectoryCost(one, tuple(strong[here]), tuple(label[here]), _read(one), roles)
+        saved = TrajectoryCost(one, tuple(strong[here]), tuple(label[here]), _cache_reads(one), roles)
         savings.strong_usd[one.benchmark] += sum(saved.strong_usd)
         savings.label_usd[one.benchmark] += sum(saved.label_usd)
         savings.shares[one.benchmark].append(saved.share)
         _keep(savings, saved)
 
 
-def _read(one: ScoredTrajectory) -> tuple[int, ...]:
+def _cache_reads(one: ScoredTrajectory) -> tuple[int, ...]:
     """Tokens that each step reads where its tier is that of the step before."""
     labels = [step.label for step in one.steps]
     return tuple(
@@ -146,7 +146,7 @@ def _keep(savings: Savings, saved: TrajectoryCost) -> None:
 # Evidence
 
 
-def _with_evidence(found: Iterator[ScoredTrajectory], path: Path, facts: Facts) -> Iterator[ScoredTrajectory]:
+def _count_evidence_beside(found: Iterator[ScoredTrajectory], path: Path, facts: Facts) -> Iterator[ScoredTrajectory]:
     """The trajectories, each counted with its lines of evidence, which stand in the rows' own order."""
     lines = read_json_lines(path)
     for one in found:

@@ -40,7 +40,7 @@ def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> 
     """
     import numpy as np
 
-    drawn = np.stack([_drawn(found, resamples, seed, name) for name, found in units.items()], axis=1)
+    drawn = np.stack([_draw(found, resamples, seed, name) for name, found in units.items()], axis=1)
     each, overall = metrics(drawn)
     inside = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
     single = {name: len(found) < 2 for name, found in units.items()}
@@ -56,7 +56,7 @@ def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> 
     return Bounds(workloads, nothing if all(single.values()) else edge.T)
 
 
-def _drawn(units: NDArray[float64], resamples: int, seed: int, name: str) -> NDArray[float64]:
+def _draw(units: NDArray[float64], resamples: int, seed: int, name: str) -> NDArray[float64]:
     """Sums of so many resamples. Each workload has its own stream, whatever other workloads there are."""
     import numpy as np
 

@@ -43,7 +43,7 @@ class Predictions:
         self._path = path
         by_name = _by_name(tiers)
         keys, tiers_found, lines = bytearray(), array("b"), array("q")
-        for number, row_id, tier in _csv(path) if path.suffix == ".csv" else _jsonl(path):
+        for number, row_id, tier in _read_csv(path) if path.suffix == ".csv" else _read_jsonl(path):
             keys += _digest(row_id)
             tiers_found.append(_tier(tier, by_name))
             lines.append(number)
@@ -76,18 +76,20 @@ class Predictions:
         if len(unused):
             more = f" (and {len(unused) - 1} more such lines)" if len(unused) > 1 else ""
             line = int(unused.min())
-            raise BadInput(f"no row has the id {self._id_at(line)!r}{more}", file=self._path, line=line, field="id")
+            raise BadInput(
+                f"no row has the id {self._read_id_at(line)!r}{more}", file=self._path, line=line, field="id"
+            )
 
     def _refuse_duplicates(self) -> None:
         again = self._keys[1:] == self._keys[:-1]
         if again.any():
             second = int(self._lines[1:][again].min())
             first = int(self._lines[:-1][again][self._lines[1:][again].argmin()])
-            problem = f"{self._id_at(second)!r} is predicted twice, first at line {first}"
+            problem = f"{self._read_id_at(second)!r} is predicted twice, first at line {first}"
             raise BadInput(problem, file=self._path, line=second, field="id")
 
-    def _id_at(self, line: int) -> str:
-        lines = _csv(self._path) if self._path.suffix == ".csv" else _jsonl(self._path)
+    def _read_id_at(self, line: int) -> str:
+        lines = _read_csv(self._path) if self._path.suffix == ".csv" else _read_jsonl(self._path)
         return printable(next((row_id for number, row_id, _ in lines if number == line), "?"), longest=200)
 
 
@@ -109,7 +111,7 @@ def _tier(value: Any, by_name: Mapping[str | int, int]) -> int:
     return by_name.get(value, BROKEN) if type(value) in (str, int) else BROKEN
 
 
-def _jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
+def _read_jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
     for number, line in read_lines(path, LONGEST_LINE):
         if not line.strip():
             continue
@@ -128,7 +130,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
         yield number, data["id"], data["tier"]
 
 
-def _csv(path: Path) -> Iterator[tuple[int, str, Any]]:
+def _read_csv(path: Path) -> Iterator[tuple[int, str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)

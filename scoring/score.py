@@ -22,7 +22,7 @@ from stepdown.scoring.outcomes import write_outcomes
 from stepdown.scoring.predictions import BROKEN, MISSING, Predictions
 from stepdown.scoring.rates import Rate
 from stepdown.scoring.result import Metric, Score, ScorePart
-from stepdown.scoring.steps import ScoredTrajectory, trajectories
+from stepdown.scoring.steps import ScoredTrajectory, read_trajectories
 from stepdown.scoring.tally import COLUMNS, METRICS, Batch, Outcomes, metrics, outcomes, random_sums, sums
 from stepdown.scoring.tokenizers import Tokenizer
 
@@ -229,7 +229,7 @@ def score(bank: Bank, predictions: Predictions, settings: ScoreSettings, outcome
     """
     tally = _Tally(bank, settings)
     with whole_text_file(outcomes_file) if outcomes_file else nullcontext() as file:
-        for found in _batches(trajectories(bank, settings.tokens)):
+        for found in _batches(read_trajectories(bank, settings.tokens)):
             predicted = predictions.of([step.id for one in found for step in one.steps])
             kept = [settings.split is None or one.split == settings.split for one in found]
             wanted = [one for one, keep in zip(found, kept, strict=True) if keep]

@@ -43,7 +43,7 @@ class ScoredTrajectory:
     steps: tuple[ScoredStep, ...]
 
 
-def trajectories(bank: Bank, tokens: Tokenizer) -> Iterator[ScoredTrajectory]:
+def read_trajectories(bank: Bank, tokens: Tokenizer) -> Iterator[ScoredTrajectory]:
     """The trajectories of a bank, one in memory at a time.
 
     Raises BadInput(file, line, field): a line that is no row, a tier that the manifest does not name, steps of an

@@ -27,25 +27,25 @@ ENCODINGS = ("cl100k_base", "o200k_base")
 """Their files come with litellm, so that they need no network."""
 
 
-def tokenizer(name: str = CHARACTERS) -> Tokenizer:
+def load_tokenizer(name: str = CHARACTERS) -> Tokenizer:
     """A tokenizer by name, or `module:callable` of one's own: a function of a text that gives its number of tokens.
 
     Raises BadInput: no such tokenizer, or one that does not count.
 
-    >>> tokenizer()("a word or two")
+    >>> load_tokenizer()("a word or two")
     4
     """
     if name == CHARACTERS:
         return approximate
     if name in ENCODINGS:
-        return _encoding(name)
+        return _load_encoding(name)
     if ":" in name:
-        return _own(name)
+        return _load_own(name)
     known = ", ".join((CHARACTERS, *ENCODINGS))
     raise BadInput(f"no tokenizer {printable(name)!r}: {known}, or module:callable", field="--tokenizer")
 
 
-def _encoding(name: str) -> Tokenizer:
+def _load_encoding(name: str) -> Tokenizer:
     require("release", "tiktoken")
     package = find_spec("litellm")
     if package is not None and package.submodule_search_locations:
@@ -62,7 +62,7 @@ def _encoding(name: str) -> Tokenizer:
     return lambda text: len(encoding.encode_ordinary(text))
 
 
-def _own(name: str) -> Tokenizer:
+def _load_own(name: str) -> Tokenizer:
     module, _, attribute = name.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # a tokenizer of one's own may lie in the folder one works in

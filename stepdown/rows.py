@@ -18,7 +18,7 @@ from stepdown.scoring.bank import open_bank
 from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import read_rates
 from stepdown.scoring.result import Score
-from stepdown.scoring.tokenizers import tokenizer
+from stepdown.scoring.tokenizers import load_tokenizer
 
 
 def read_rows(source: Path | str) -> Iterator[Row]:
@@ -54,7 +54,7 @@ def score(
     require("release", "numpy")
     bank = open_bank(Path(source))
     card = read_rates([tier.name for tier in bank.tiers], None if rates is None else Path(rates))
-    settings = scoring.ScoreSettings(card, tokenizer(), split, resamples, seed=seed)
+    settings = scoring.ScoreSettings(card, load_tokenizer(), split, resamples, seed=seed)
     if not isinstance(predictions, Mapping):
         return scoring.score(bank, Predictions(Path(predictions), bank.tiers), settings)
     with TemporaryDirectory() as folder:

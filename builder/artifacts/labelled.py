@@ -22,7 +22,7 @@ class LabelledInstance:
     hints: Mapping[int, int]
 
 
-def labelled_instances(ledger: Ledger) -> Iterator[LabelledInstance]:
+def read_labelled_instances(ledger: Ledger) -> Iterator[LabelledInstance]:
     """Every finished instance, in the run's order, one in memory at a time."""
     for record in ledger.instances(InstanceState.DONE):
         if record.final is None:

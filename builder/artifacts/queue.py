@@ -27,7 +27,7 @@ class LowerAnswer:
     reason: str
 
 
-def lower_answers(
+def read_lower_answers(
     ledger: Ledger, trials: Iterable[TrialRecord], step: int, tier: int, pool: Pool, mask: NameMask
 ) -> Iterator[LowerAnswer]:
     """What the candidates one tier below a step's label (`tier`, an index) answered.

@@ -10,7 +10,7 @@ from stepdown.builder.run.ledger import InstanceState, Ledger
 
 @dataclass(slots=True)
 class Summary:
-    """What a release holds, by workload."""
+    """What a run's files hold and what is held back, by workload."""
 
     labels: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Rows by tier name."""

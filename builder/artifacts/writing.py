@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from stepdown.builder.artifacts.evidence import evidence_of
-from stepdown.builder.artifacts.labelled import labelled_instances, row_of, seed_model_of
+from stepdown.builder.artifacts.labelled import read_labelled_instances, row_of, seed_model_of
 from stepdown.builder.artifacts.manifest import manifest_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
-from stepdown.builder.artifacts.queue import NameMask, lower_answers, queue_entry
+from stepdown.builder.artifacts.queue import NameMask, queue_entry, read_lower_answers
 from stepdown.builder.artifacts.sampling import is_sampled
 from stepdown.builder.artifacts.spend import spend_of
 from stepdown.builder.artifacts.summary import Summary, count_held_back
@@ -56,7 +56,7 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     summary, mask = Summary(), NameMask(protocol.models.values())
     with ExitStack() as stack:
         rows, evidences, queue = (stack.enter_context(RecordFile(run.path / name)) for name in (ROWS, EVIDENCE, QUEUE))
-        for instance in labelled_instances(ledger):
+        for instance in read_labelled_instances(ledger):
             benchmark = instance.record.benchmark
             summary.instances[benchmark] += 1
             summary.seed_models[benchmark][seed_model_of(instance.record, instance.trials)] += 1
@@ -67,7 +67,7 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                 summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
                 audited = multi_step.get(benchmark, True)
                 if audited and is_sampled(protocol.audit.seed, row.id, protocol.audit.rate):
-                    lower = lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
+                    lower = read_lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
                     queue.write(queue_entry(row, instance.trajectory[index - 1].response, lower))
         count_held_back(ledger, summary)
         files = {ROWS: rows.finish(), EVIDENCE: evidences.finish(), QUEUE: queue.finish()}

@@ -16,7 +16,7 @@ from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.files import refuse_in_a_release
 from stepdown.scoring.rates import PAPER
-from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, tokenizer
+from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
 
 
 @click.command("report")
@@ -52,7 +52,7 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     from stepdown.reports.page import page
     from stepdown.reports.sections import sections
 
-    facts = gather(folder, tokenizer(tokens), card)
+    facts = gather(folder, load_tokenizer(tokens), card)
     if not facts.rows:
         raise BadInput("there are no labelled rows to report on", file=facts.bank.rows)
     found = sections(facts)

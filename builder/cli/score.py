@@ -21,7 +21,7 @@ from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import PAPER, read_rates
 from stepdown.scoring.result import Metric, Score, ScorePart
 from stepdown.scoring.score import ScoreSettings, score
-from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, tokenizer
+from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
 
 HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass", "CostSave E": "CostSave"}
 
@@ -89,7 +89,7 @@ def command(
         _refuse_to_overwrite(outcomes, folder, predictions)
     bank = open_bank(folder)
     rates = read_rates([tier.name for tier in bank.tiers], card)
-    settings = ScoreSettings(rates, tokenizer(tokens), split, resamples, resample == "groups", seed)
+    settings = ScoreSettings(rates, load_tokenizer(tokens), split, resamples, resample == "groups", seed)
     found = score(bank, Predictions(predictions, bank.tiers), settings, outcomes)
     if as_json:
         settings_used = {

@@ -117,7 +117,7 @@ class BudgetGuard:
             path = self._folder / FILE_NAME
             try:
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-                self._keep()
+                self._write_total()
                 os.ftruncate(self._file, _WIDTH)
             except OSError as error:
                 raise BadInput(f"what is paid can not be kept: {error.strerror}", file=path) from None
@@ -181,10 +181,10 @@ class BudgetGuard:
             self._in_hand -= 1
             if price is not None:
                 self._spent += price
-                self._keep()
+                self._write_total()
             self._changed.notify_all()
 
-    def _keep(self) -> None:
+    def _write_total(self) -> None:
         if self._file is not None:
             text = f'{{"calls": {self._spent.calls}, "usd": {self._spent.usd:.9f}}}'
             os.pwrite(self._file, text.ljust(_WIDTH - 1).encode() + b"\n", 0)

@@ -109,7 +109,7 @@ def open_for_work(path: Path, config: Config | None = None, origin: Origin | Non
         _lock(handle.fileno(), path)
         ledger = Ledger(path)
         try:
-            yield _begun(path, ledger, config, origin)
+            yield _begin_or_go_on(path, ledger, config, origin)
         finally:
             ledger.close()
 
@@ -125,7 +125,7 @@ def _lock(descriptor: int, path: Path) -> None:
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
 
-def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | None) -> RunFolder:
+def _begin_or_go_on(path: Path, ledger: Ledger, config: Config | None, origin: Origin | None) -> RunFolder:
     if not ledger.is_begun:
         if config is None:
             raise BadInput("the run was never begun: build it anew", file=path)
@@ -144,7 +144,7 @@ def _begun(path: Path, ledger: Ledger, config: Config | None, origin: Origin | N
     if origin is not None:
         _go_on_from(origin, path, ledger)
     where = path / FILE_NAME
-    protocol = validated(ProtocolConfig, _with_inputs(frozen, path), file=where)
+    protocol = validated(ProtocolConfig, _name_kept_inputs(frozen, path), file=where)
     operation = validated(OperationConfig, ledger.meta.run.operation, file=where)
     return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
 
@@ -186,7 +186,7 @@ def _keep_inputs(path: Path, protocol: ProtocolConfig) -> None:
         shutil.copyfile(part["file"], target)
 
 
-def _with_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _name_kept_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The frozen protocol, naming the run's own copies of its files."""
     copy: dict[str, Any] = json.loads(json.dumps(record))
     for part, sha256 in _parts_with_files(copy):

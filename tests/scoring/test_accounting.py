@@ -12,7 +12,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.scoring.accounting import Prices, Steps, step_cost
 from stepdown.scoring.bank import open_bank
 from stepdown.scoring.rates import Rate, read_rates
-from stepdown.scoring.steps import ScoredStep, ScoredTrajectory, trajectories
+from stepdown.scoring.steps import ScoredStep, ScoredTrajectory, read_trajectories
 from tests.banks import TIERS, Life, write_bank
 
 LOW, MID, MID_HIGH, HIGH = range(4)
@@ -93,7 +93,7 @@ def test_a_trajectory_reads_nothing_of_the_one_before_it() -> None:
 
 def measured(tmp_path: Path, life: Life) -> tuple[ScoredStep, ...]:
     """The life's steps; a message's tokens are the X in it."""
-    (found,) = trajectories(open_bank(write_bank(tmp_path, [life])), lambda text: text.count("X"))
+    (found,) = read_trajectories(open_bank(write_bank(tmp_path, [life])), lambda text: text.count("X"))
     return found.steps
 
 

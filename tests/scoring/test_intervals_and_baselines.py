@@ -14,7 +14,7 @@ from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import read_rates
 from stepdown.scoring.result import Score
 from stepdown.scoring.score import ScoreSettings, score
-from stepdown.scoring.tokenizers import tokenizer
+from stepdown.scoring.tokenizers import load_tokenizer
 from tests.banks import TIERS, Life, ids, write_bank, write_predictions
 
 LOW, MID, MID_HIGH, HIGH = range(4)
@@ -26,7 +26,7 @@ def scored(tmp_path: Path, lives: list[Life], predicted: int | None = None, **ch
     tiers = {name: label if predicted is None else predicted for name, label in ids(bank).items()}
     opened = open_bank(bank)
     given = Predictions(write_predictions(tmp_path / "p.jsonl", tiers), opened.tiers)
-    return score(opened, given, ScoreSettings(read_rates(TIERS), tokenizer(), **changed))  # type: ignore[arg-type]
+    return score(opened, given, ScoreSettings(read_rates(TIERS), load_tokenizer(), **changed))  # type: ignore[arg-type]
 
 
 def corpus(count: int = 40) -> list[Life]:

@@ -197,9 +197,9 @@ def test_a_tokenizer_may_lie_in_the_folder_one_works_in(
 
 
 def test_encodings_count_without_a_network(bank: Path, labels: Path) -> None:
-    from stepdown.scoring.tokenizers import tokenizer
+    from stepdown.scoring.tokenizers import load_tokenizer
 
-    assert [tokenizer(name)("hello <|endoftext|>") > 2 for name in ("cl100k_base", "o200k_base")] == [True, True]
+    assert [load_tokenizer(name)("hello <|endoftext|>") > 2 for name in ("cl100k_base", "o200k_base")] == [True, True]
     assert stepdown("score", str(bank), str(labels), "--tokenizer", "cl100k_base").code == 0
 
 

@@ -99,7 +99,7 @@ class Purpose(StrEnum):
     CONFIRM = "confirm"
     CONTROL = "control"
     REPEAT = "repeat"
-    """Fresh executions of released steps, for the audit: no label, row or manifest depends on them."""
+    """Fresh executions of labelled steps, for the audit: no label, row or manifest depends on them."""
 
 
 KEPT = frozenset({Purpose.SEED, Purpose.SEARCH})

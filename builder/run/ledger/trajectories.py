@@ -27,17 +27,17 @@ class Trajectories:
         prefix = step.prefix
         kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
         added = [
-            self._text_id(db, link, message)
+            self._store_text(db, link, message)
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
-        tools = self._text_id(db, prefix.tools_digest, prefix.tools) if prefix.tools else None
+        tools = self._store_text(db, prefix.tools_digest, prefix.tools) if prefix.tools else None
         response = exact_json(step.response.to_json())
         db.execute(
             "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
             (trial, number, step.model, kept, json.dumps(added), tools, response),
         )
 
-    def _text_id(self, db: sqlite3.Connection, link: str, value: Any) -> int:
+    def _store_text(self, db: sqlite3.Connection, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
         found = self._known.get(link)
         if found is not None:
@@ -75,7 +75,7 @@ class Trajectories:
                 "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
                 (trial_id, end if end is not None else 1 << 40),
             )
-        texts = self._texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
+        texts = self._read_texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
         steps: list[Step] = []
         for row in rows:
             steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
@@ -94,7 +94,7 @@ class Trajectories:
             prefix = Prefix.start(messages, definitions, mask)
         return Step(prefix, Response.from_json(json.loads(response)), model)
 
-    def _texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
+    def _read_texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
         """Messages and tool lists by id, in one query."""
         query = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
         return {text: json.loads(body) for text, body in self._file.read(query, (json.dumps(list(ids)),))}

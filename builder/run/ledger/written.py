@@ -18,7 +18,7 @@ class WrittenArtifacts:
         self._file = file
         self._may_be_kept = True
         """Whether digests may stand in the file: once taken back, no further transaction looks for them."""
-        file.watch(begin=self._take_back, commit=self._taken_back)
+        file.watch(begin=self._on_begin, commit=self._on_commit)
 
     @property
     def digests(self) -> dict[str, str] | None:
@@ -31,9 +31,9 @@ class WrittenArtifacts:
         self._file.set_meta(_KEY, digests)
         self._may_be_kept = True
 
-    def _take_back(self, db: sqlite3.Connection) -> None:
+    def _on_begin(self, db: sqlite3.Connection) -> None:
         if self._may_be_kept:
             db.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
 
-    def _taken_back(self) -> None:
+    def _on_commit(self) -> None:
         self._may_be_kept = False
