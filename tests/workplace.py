@@ -5,6 +5,7 @@ The runs are real ones of two BFCL tasks each, in which the workload's pseudo-mo
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -106,10 +107,12 @@ def sampled() -> None:
 def exported() -> None:
     """Steps put out for another tool, and reviewed there."""
     _ok("audit", "export", "runs/q", "-o", "steps.csv")
-    file = Path("steps.csv")
-    header, *lines = file.read_text(encoding="utf-8-sig").splitlines()
-    assert header.count("verdict") == 1
-    assert lines
+    with Path("steps.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with Path("steps.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, rows[0].keys())
+        table.writeheader()
+        table.writerows({**row, "verdict": "tight", "reviewer": row["reviewer"] or "ana"} for row in rows)
 
 
 def reviewed() -> None:
