@@ -26,6 +26,8 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_FOLDERS = "audit|benchmarks|builder|configs|data|docs|harnesses|judges|reports|requirements|scoring|stepdown|tests"
+_PATH = re.compile(rf"(?<=[`\s])((?:{_FOLDERS})/[\w./-]*[\w/])(?=[`\s])")
 _QUOTED = re.compile(r"`(stepdown [^`]+)`")
 
 
@@ -80,6 +82,13 @@ def quoted() -> Iterator[Command]:
     for page in PAGES:
         for text in _QUOTED.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
             yield Command(name(page), " ".join(text.split()))
+
+
+def paths() -> Iterator[tuple[str, Path]]:
+    """The files and folders of the repository that the prose of the pages names: page and place."""
+    for page in PAGES:
+        for path in _PATH.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+            yield name(page), ROOT / path
 
 
 def links() -> Iterator[tuple[str, Path, str]]:

@@ -18,7 +18,7 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.validation import validated, yaml_value
 from stepdown.scoring.rates import Rate
 from tests.conftest import ROOT, stepdown
-from tests.documented import Command, Example, commands, examples, links, programs, quoted
+from tests.documented import Command, Example, commands, examples, links, paths, programs, quoted
 from tests.judges import playing
 from tests.judges.playing import entries, reporting, with_judges
 from tests.provider import Provider
@@ -205,6 +205,13 @@ def test_an_example_of_a_config_is_one(example: Example) -> None:
         validated(Pool, data)
     else:
         assert validated(dict[str, Rate], data)
+
+
+def test_files_that_prose_names_are_there() -> None:
+    found = list(paths())
+    assert len(found) > 30
+    yours = ROOT / "data" / "upstream"  # where a user puts what is not part of the repository
+    assert [f"{page}: {place}" for page, place in found if not place.exists() and place != yours] == []
 
 
 def test_links_lead_somewhere() -> None:
