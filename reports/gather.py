@@ -13,8 +13,9 @@ from stepdown.builder.artifacts.names import EVIDENCE, SPEND
 from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, assistant_message
-from stepdown.builder.run.folder import is_run, open_for_reading
+from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.reading import is_run
 from stepdown.harnesses.registry import facts_of
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged

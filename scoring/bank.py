@@ -11,7 +11,7 @@ from stepdown.audit.revisions import current_files
 from stepdown.builder.artifacts.reading import read_document
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.reading import is_run
 from stepdown.releases.layout import MANIFEST, ROWS, TierName
 
 

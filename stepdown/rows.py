@@ -12,7 +12,7 @@ from stepdown.builder.artifacts import rows
 from stepdown.builder.artifacts.names import ROWS
 from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.extras import require
-from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.reading import is_run
 from stepdown.scoring import score as scoring
 from stepdown.scoring.bank import open_bank
 from stepdown.scoring.predictions import Predictions

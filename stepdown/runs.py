@@ -18,7 +18,7 @@ from stepdown.builder.config.loading import Config, config_of, load_config
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
 from stepdown.builder.errors import BadInput
 from stepdown.builder.inspect.status import RunStatus, read_status
-from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.reading import is_run
 from stepdown.rows import read_rows
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from stepdown.builder.config.operation import Budget
-from stepdown.builder.config.pool import Model, Price
+from stepdown.builder.config.pool import Model
+from stepdown.builder.config.price import Price
 from stepdown.builder.errors import BudgetReached, Interrupted
 from stepdown.builder.records import Usage
-from stepdown.builder.run.budget import FILE_NAME, BudgetGuard
+from stepdown.builder.run.budget import BudgetGuard
+from stepdown.builder.run.spent import FILE_NAME
 from tests import workshop
 from tests.conftest import Result, Shop, started, stepdown
 from tests.provider import Answer, Provider, spawned

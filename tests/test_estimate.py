@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stepdown.builder.config.pool import Price
+from stepdown.builder.config.price import Price
 from stepdown.builder.engine.search import SearchRules, search
 from stepdown.builder.estimate.arithmetic import (
     AmountByModel,

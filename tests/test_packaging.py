@@ -117,7 +117,8 @@ def test_the_wheel_holds_one_package_and_all_that_a_user_needs(wheel: Path) -> N
         expected = {f"stepdown/{folder}/{file.name}" for file in (ROOT / "stepdown" / folder).glob(pattern)}
         assert expected
         assert expected <= names
-    pins = {f"stepdown/requirements/{name}.txt" for name in ("base", "bfcl", "full", "swebench", "weights")}
+    named = ("base.txt", "bfcl.txt", "full.txt", "parts.json", "swebench.txt", "weights.txt")
+    pins = {f"stepdown/requirements/{name}" for name in named}
     assert {name for name in names if name.startswith("stepdown/requirements/")} == pins
     assert "stepdown/py.typed" in names
 

@@ -15,18 +15,18 @@ import pytest
 import yaml
 
 import stepdown
+from benchmarks.startup import HEAVY
 from stepdown.builder.common.bundled import CONFIGS
 from tests import workshop
 from tests.conftest import ROOT
 from tests.provider import Fault, Provider, Request
 
 EXAMPLE: dict[str, Any] = yaml.safe_load((CONFIGS / "example.yaml").read_text())
-HEAVY = {"diskcache", "litellm", "numpy", "pandas", "pydantic", "rich", "tenacity", "yaml"}
 
 
 def loaded_by(code: str) -> set[str]:
     """The heavy libraries that a fresh process has loaded after some code."""
-    shown = f"{code}\nimport sys; print(*sorted({HEAVY} & set(sys.modules)))"
+    shown = f"{code}\nimport sys; print(*sorted(set({HEAVY}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", shown], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

@@ -10,7 +10,7 @@ from typing import Any
 from stepdown.builder.artifacts.spend import list_price
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.files import FileDigest
-from stepdown.builder.config.pool import Model
+from stepdown.builder.config.price import Price
 from stepdown.builder.engine.hints import PROMPT
 from stepdown.builder.engine.seeds import REFERENCE
 from stepdown.builder.records import Usage, digest
@@ -24,7 +24,7 @@ REFERENCE_NOTE = (
 )
 
 
-def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
+def _needed(ledger: Ledger, prices: Mapping[str, Price]) -> dict[str, Any]:
     """The calls that the protocol needed, whoever paid for them, at list price."""
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
@@ -33,7 +33,7 @@ def _needed(ledger: Ledger, models: Mapping[str, Model]) -> dict[str, Any]:
             continue  # the audit's, not the protocol's
         calls[total.model] += total.calls
         usage[total.model] += total.usage
-    price = sum(list_price(models, model, used) for model, used in sorted(usage.items()))
+    price = sum(list_price(prices, model, used) for model, used in sorted(usage.items()))
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
@@ -73,6 +73,6 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest
         "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
-        "needed": _needed(run.ledger, protocol.models),
+        "needed": _needed(run.ledger, protocol.prices),
         "files": {name: asdict(file) for name, file in files.items()},
     }

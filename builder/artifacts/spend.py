@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stepdown.builder.config.pool import Model
+from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
-from stepdown.builder.run.budget import read_spent
 from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.spent import read_spent
 
 
 def spend_of(run: RunFolder) -> dict[str, Any]:
@@ -16,11 +16,11 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
 
     `unbooked` was paid for trials that have not ended, or lost when the run was killed.
     """
-    ledger, models = run.ledger, run.config.protocol.models
+    ledger, prices = run.ledger, run.config.protocol.prices
     totals = ledger.call_totals()
     calls = sum(total.calls for total in totals if total.paid)
-    usd = sum(list_price(models, total.model, total.usage) for total in totals if total.paid)
-    everything = read_spent(run.path, ledger, models)
+    usd = sum(list_price(prices, total.model, total.usage) for total in totals if total.paid)
+    everything = read_spent(run.path, ledger, prices)
     unbooked = everything.calls - calls
     paid = [
         {
@@ -28,7 +28,7 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
             "model": total.model,
             "calls": total.calls,
             "tokens": _tokens(total.usage),
-            "usd": list_price(models, total.model, total.usage),
+            "usd": list_price(prices, total.model, total.usage),
         }
         for total in totals
         if total.paid
@@ -52,6 +52,6 @@ def _tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-def list_price(models: Mapping[str, Model], model: str, usage: Usage) -> float:
-    entry = models.get(model)
-    return round(entry.price.cost(usage), 6) if entry else 0.0
+def list_price(prices: Mapping[str, Price], model: str, usage: Usage) -> float:
+    price = prices.get(model)
+    return round(price.cost(usage), 6) if price else 0.0

@@ -19,8 +19,8 @@ from stepdown.builder.artifacts.sampling import is_sampled
 from stepdown.builder.artifacts.spend import spend_of
 from stepdown.builder.artifacts.summary import Summary, count_held_back
 from stepdown.builder.common.files import RecordFile, digest_of, write_document
-from stepdown.builder.run.budget import read_paid_file
 from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.spent import read_paid_file
 
 
 def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:

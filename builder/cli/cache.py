@@ -15,8 +15,9 @@ import click
 from stepdown.builder.cache.inventory import Inventory, StoredEntry
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.pruning import EntryTotal, Pruning
-from stepdown.builder.run.folder import cache_of, is_run, open_for_reading, open_for_work
+from stepdown.builder.run.folder import cache_of, open_for_reading, open_for_work
 from stepdown.builder.run.ledger import InstanceState
+from stepdown.builder.run.reading import is_run
 
 CORRUPT = 2
 

@@ -25,9 +25,9 @@ from stepdown.builder.estimate.run_estimate import (
     read_needed_and_paid,
 )
 from stepdown.builder.estimate.sizes import RunSeedSizes, read_seed_sizes
-from stepdown.builder.run.budget import Spent
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceState
+from stepdown.builder.run.spent import Spent
 
 _Column = tuple[str, Callable[[ModelEstimate], Spent]]
 _ESTIMATED: tuple[_Column, ...] = (

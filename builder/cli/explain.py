@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from stepdown.builder.cli import console
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.explain import Explained, Explanation, explain
 from stepdown.builder.records import Verdict
-from stepdown.builder.run.folder import open_for_reading
+from stepdown.builder.run.reading import open_begun_ledger
 
 COLUMNS = (
     "trial",
@@ -40,8 +40,8 @@ def command(run: Path, row_id: str) -> None:
     of them that this run paid, `usd` their list price. The rest came from the current trajectory, the cache or an
     earlier trial. Reads only.
     """
-    with open_for_reading(run) as (ledger, protocol):
-        found = explain(ledger, protocol, row_id, run)
+    with open_begun_ledger(run) as ledger:
+        found = explain(ledger, row_id, run)
     for line in _head(found):
         click.echo(printable(line, longest=2000))
     _print("seed", found.seeds)
@@ -67,20 +67,21 @@ def _head(found: Explanation) -> Iterator[str]:
 
 def _print(title: str, trials: Sequence[Explained]) -> None:
     """The trials as a table on a terminal, else as lines of `name=value`; their errors before retries beneath."""
-    out = console.stdout()
     if not trials:
-        out.print(f"{title}: none")
-    elif out.is_terminal:
+        click.echo(f"{title}: none")
+    elif sys.stdout.isatty():
+        from stepdown.builder.cli import console  # what draws takes longer to load than all else here
+
         rows = tuple(tuple(_cells(trial)) for trial in trials)
-        out.print(draw(Table(title, COLUMNS, rows, words=len(COLUMNS))))
+        console.stdout().print(draw(Table(title, COLUMNS, rows, words=len(COLUMNS))))
     else:
-        out.print(f"{title}:")
+        click.echo(f"{title}:")
         for trial in trials:
             pairs = zip(COLUMNS, _cells(trial), strict=True)
-            out.print("  " + " ".join(f"{name}={printable(cell)}" for name, cell in pairs), markup=False)
+            click.echo("  " + " ".join(f"{name}={printable(cell)}" for name, cell in pairs))
     for trial in trials:
         for error in trial.record.attempts:
-            out.print(f"  trial {trial.record.id}, before a retry: {printable(error)}", markup=False)
+            click.echo(f"  trial {trial.record.id}, before a retry: {printable(error)}")
 
 
 def _cells(trial: Explained) -> list[str]:

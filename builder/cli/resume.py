@@ -9,7 +9,7 @@ import click
 from stepdown.builder.cli.labelling import label_and_report
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.folder import is_run
+from stepdown.builder.run.reading import is_run
 
 
 @click.command("resume")

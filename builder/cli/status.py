@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from stepdown.builder.common.text import printable
-from stepdown.builder.config.operation import Budget
 from stepdown.builder.inspect.status import RunStatus, read_status
-from stepdown.builder.run.budget import Spent
+from stepdown.builder.run.spent import Spent
 
 
 @click.command("status")
@@ -24,15 +23,16 @@ def command(run: Path) -> None:
         click.echo(line)
 
 
-def spent_line(paid: Spent, budget: Budget) -> str:
+def spent_line(paid: Spent, budget: Mapping[str, float | None]) -> str:
     """What a run has paid, beside its budget where it has one.
 
-    >>> spent_line(Spent(7, 0.25), Budget(calls=10))
+    >>> spent_line(Spent(7, 0.25), {"calls": 10})
     'paid: 7 of 10 calls, $0.2500'
     """
-    calls = f"{paid.calls}{f' of {budget.calls}' if budget.calls is not None else ''} calls"
-    usd = f"${paid.usd:.4f}{f' of ${budget.usd:.4f}' if budget.usd is not None else ''}"
-    seconds = f"; at most {budget.wall_clock:g} seconds a process" if budget.wall_clock is not None else ""
+    most_calls, most_usd, most_seconds = (budget.get(name) for name in ("calls", "usd", "wall_clock"))
+    calls = f"{paid.calls}{f' of {most_calls}' if most_calls is not None else ''} calls"
+    usd = f"${paid.usd:.4f}{f' of ${most_usd:.4f}' if most_usd is not None else ''}"
+    seconds = f"; at most {most_seconds:g} seconds a process" if most_seconds is not None else ""
     return f"paid: {calls}, {usd}{seconds}"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
-
-from rich.console import Console
-from rich.table import Table as Drawn
-from rich.text import Text
+from typing import TYPE_CHECKING, Literal
 
 from stepdown.builder.common.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,9 @@ def draw(table: Table, *, sums: bool = False) -> Drawn:
 
     `sums`: the last row sums up the others, and is set apart from them.
     """
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
     drawn = Drawn(title=printable(table.title), title_justify="left")
     for place, name in enumerate(table.columns):
         justify: Literal["left", "right"] = "left" if place < table.words else "right"

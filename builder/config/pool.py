@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from stepdown.builder.actions import ADAPTER_VERSION, Actions
+from stepdown.builder.config.price import Price
 from stepdown.builder.config.validation import JsonObject, Strict
-from stepdown.builder.records import Usage, digest
+from stepdown.builder.digests import digest
 
 LOCAL = "local/"
 """Models of this prefix run in the embedded llama.cpp runtime."""
@@ -39,29 +40,6 @@ GENERATION_PARAMETERS = frozenset(
     }
 )
 """What a pool may ask of a model: how it generates, never who answers."""
-
-
-class Price(Strict):
-    """A model's list price, in US dollars per million tokens."""
-
-    input: float = Field(0.0, ge=0)
-    """Prompt tokens that are neither read from nor written to the provider's prompt cache."""
-    cache_read: float = Field(0.0, ge=0)
-    """Prompt tokens read from the provider's prompt cache."""
-    cache_write: float = Field(0.0, ge=0)
-    """Prompt tokens written to the provider's prompt cache."""
-    output: float = Field(0.0, ge=0)
-    """Tokens of the answer."""
-
-    def cost(self, usage: Usage) -> float:
-        """USD for one call; prompt tokens that were neither read from nor written to a prompt cache pay `input`.
-
-        >>> Price(input=5, cache_read=0.5, cache_write=6.25, output=25).cost(Usage(1000, 400, 100, 10))
-        0.003575
-        """
-        plain = max(0, usage.prompt - usage.cache_read - usage.cache_write)
-        read, write = usage.cache_read * self.cache_read, usage.cache_write * self.cache_write
-        return round((plain * self.input + read + write + usage.completion * self.output) / 1e6, 12)
 
 
 class Weights(Strict):

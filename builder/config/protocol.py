@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from stepdown.builder.config.pool import WORKLOAD, Model, Pool
+from stepdown.builder.config.price import Price
 from stepdown.builder.config.validation import JsonObject, Strict
 from stepdown.builder.records import canonical_json
 
@@ -204,6 +205,11 @@ class ProtocolConfig(Strict):
             yield "hints.model", self.hints.model
         for index, model in enumerate(self.judge.models if self.judge else ()):
             yield f"judge.models.{index}", model
+
+    @cached_property
+    def prices(self) -> dict[str, Price]:
+        """List prices by the name of the model, of every model that may be called."""
+        return {name: model.price for name, model in self.models.items()}
 
     @cached_property
     def models(self) -> dict[str, Model]:

@@ -137,7 +137,7 @@ def validated(
         path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
         name = ".".join([*([field] if field else []), *map(str, path)])
         problem = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
+        if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             problem = "unknown key"
         if line is None and file is not None and Path(file).suffix in {".yaml", ".yml"}:
             line = _line_of(Path(file), name.split("."))

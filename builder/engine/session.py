@@ -17,9 +17,10 @@ from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, sel
 from stepdown.builder.errors import BadInput, Interrupted
 from stepdown.builder.models import Client
 from stepdown.builder.records import Instance
-from stepdown.builder.run.budget import BudgetGuard, read_spent
+from stepdown.builder.run.budget import BudgetGuard
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceState, JudgeVersion, RunVersions, WorkloadVersion
+from stepdown.builder.run.spent import read_spent
 from stepdown.judges.decision import RULES_VERSION
 from stepdown.judges.prompts import prompts_digest
 
@@ -75,7 +76,7 @@ class RunSession:
         run, operation, models = self.run, self.run.config.operation, self.protocol.models
         for workload in self.workloads:
             workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
-        already = read_spent(run.path, run.ledger, models)
+        already = read_spent(run.path, run.ledger, self.protocol.prices)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
         cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)
         try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stepdown.builder.config.pool import Price
+from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
 
 PAPER_LABELS = (689, 62, 49, 170)

@@ -25,8 +25,8 @@ from stepdown.builder.estimate.arithmetic import (
 from stepdown.builder.estimate.playing import SeedSize
 from stepdown.builder.estimate.sizes import RunSeedSizes, measure_seeds
 from stepdown.builder.records import Usage
-from stepdown.builder.run.budget import Spent
 from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.builder.run.spent import Spent
 
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the tokens of the step that it shows: the question, and a short answer."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stepdown.builder.config.pool import Price
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.run.ledger import Ledger, Purpose
 
@@ -30,14 +28,9 @@ class RunCost:
         return round(self.needed_usd - self.paid_usd, 6)
 
 
-def prices_of(protocol: ProtocolConfig) -> Mapping[str, Price]:
-    """List prices by the name of the model, that of the hints included."""
-    return {name: model.price for name, model in protocol.models.items()}
-
-
 def run_cost(ledger: Ledger, protocol: ProtocolConfig) -> RunCost:
     """What a run's labels cost. Trials that the audit repeated are not counted."""
-    prices = prices_of(protocol)
+    prices = protocol.prices
     totals = [total for total in ledger.call_totals() if total.purpose != Purpose.REPEAT]
     usd = [prices[total.model].cost(total.usage) if total.model in prices else 0.0 for total in totals]
     paid = [index for index, total in enumerate(totals) if total.paid]

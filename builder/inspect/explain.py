@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.config.price import Price
 from stepdown.builder.errors import BadInput
-from stepdown.builder.inspect.costs import prices_of
 from stepdown.builder.records import Lock, clean_text
 from stepdown.builder.run.ledger import BookedCall, InstanceRecord, InstanceState, Ledger, Purpose, TrialRecord
 
@@ -55,11 +54,11 @@ class Explanation:
     trajectory, and so every step of it."""
 
 
-def explain(ledger: Ledger, protocol: ProtocolConfig, row_id: str, file: Path) -> Explanation:
+def explain(ledger: Ledger, row_id: str, file: Path) -> Explanation:
     """What led to the label of a row. Raises BadInput, which names similar ids, where there is no such row."""
     record, step = _find_step(ledger, row_id, file)
-    tiers = tuple(tier.name for tier in protocol.pool.tiers)
-    costs = _Costs(ledger.calls(record.id), protocol)
+    run = ledger.meta.run
+    tiers, costs = run.tiers, _Costs(ledger.calls(record.id), run.prices)
     explained = [Explained(trial, tiers[trial.trial.tier], costs.of(trial.id)) for trial in ledger.trials(record.id)]
     asked, hint = ledger.hint(record.id, step)
     return Explanation(
@@ -85,8 +84,8 @@ def _is_of_step(trial: TrialRecord, step: int) -> bool:
 class _Costs:
     """What each trial of an instance cost."""
 
-    def __init__(self, calls: Iterable[BookedCall], protocol: ProtocolConfig) -> None:
-        self._prices = prices_of(protocol)
+    def __init__(self, calls: Iterable[BookedCall], prices: Mapping[str, Price]) -> None:
+        self._prices = prices
         self._calls: dict[int | None, list[BookedCall]] = {}
         for call in calls:
             self._calls.setdefault(call.trial, []).append(call)

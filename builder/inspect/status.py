@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepdown.builder.config.operation import Budget, OperationConfig
-from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.config.validation import validated
-from stepdown.builder.run.budget import Spent, read_spent
-from stepdown.builder.run.folder import open_ledger
 from stepdown.builder.run.ledger import InstanceState, Ledger
-from stepdown.builder.run.ledger.database import FILE_NAME
+from stepdown.builder.run.reading import open_ledger
+from stepdown.builder.run.spent import Spent, read_spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,8 @@ class RunStatus:
     labels: Mapping[str, Mapping[str, int]]
     """Labelled steps by workload and tier, of instances that are done."""
     paid: Spent
-    budget: Budget
+    budget: Mapping[str, float | None]
+    """`usd`, `calls` and `wall_clock` as the config has them; None where there is no limit."""
     errors_retried: int
     held_back: tuple[HeldBack, ...]
 
@@ -58,18 +55,16 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
     run = ledger.meta.find_run()
     if run is None:
         return None
-    counts, where = ledger.counts(), folder / FILE_NAME
-    names = [tier["name"] for tier in run.protocol["pool"]["tiers"]]
+    counts, names = ledger.counts(), run.tiers
     labels: dict[str, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(names, 0)))
     for record in ledger.instances(InstanceState.DONE):
         labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
-    models = validated(ProtocolConfig, run.protocol, file=where).models
     return RunStatus(
         pool=run.protocol["pool"]["version"],
         instances={state.value: counts.get(state, 0) for state in InstanceState},
         labels={benchmark: dict(tiers) for benchmark, tiers in sorted(labels.items())},
-        paid=read_spent(folder, ledger, models),
-        budget=validated(OperationConfig, run.operation, file=where).budget,
+        paid=read_spent(folder, ledger, run.prices),
+        budget=run.operation["budget"],
         errors_retried=ledger.retried_errors(),
         held_back=tuple(
             HeldBack(record.benchmark, record.instance_id, record.state.value, record.reason)

@@ -6,54 +6,21 @@ and did not book. The run's total is therefore also kept in a file of its own, r
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from stepdown.builder.config.operation import Budget
 from stepdown.builder.config.pool import Model
 from stepdown.builder.errors import BadInput, BudgetReached, Interrupted
 from stepdown.builder.records import Usage
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.spent import FILE_NAME, Spent
 
-FILE_NAME = "paid.json"
 _WIDTH = 80
 """Bytes of the file, the same for any total: one write replaces it, and a kill cannot leave half of one."""
 _LOOK = 0.2
 """Seconds between two looks at `stop` while calls in hand decide whether another may begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Calls that were paid, and their list price."""
-
-    calls: int = 0
-    usd: float = 0.0
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.calls + other.calls, self.usd + other.usd)
-
-
-def read_spent(folder: Path, ledger: Ledger, models: Mapping[str, Model]) -> Spent:
-    """What a run has paid over all its processes, what a killed one did not book included."""
-    paid = [call for call in ledger.call_totals() if call.paid]
-    usd = sum(models[call.model].price.cost(call.usage) for call in paid if call.model in models)
-    total = read_paid_file(folder)
-    return Spent(max(total.calls, sum(call.calls for call in paid)), max(total.usd, usd))
-
-
-def read_paid_file(folder: Path) -> Spent:
-    """The total as the run's file has it; nothing where there is none that can be read."""
-    try:
-        data = json.loads((folder / FILE_NAME).read_bytes())
-        found = Spent(int(data["calls"]), float(data["usd"]))
-    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-        return Spent()
-    return found if found.calls >= 0 and 0 <= found.usd < math.inf else Spent()
 
 
 class _InHand:

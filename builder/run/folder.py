@@ -21,6 +21,7 @@ from stepdown.builder.config.validation import changes, validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.ledger import Ledger, Origin, RunMeta
 from stepdown.builder.run.ledger.database import FILE_NAME
+from stepdown.builder.run.reading import is_run, open_begun_ledger
 
 LOCK_NAME = "lock"
 INPUTS = "inputs"
@@ -60,30 +61,8 @@ def cache_of(path: Path, ledger: Ledger) -> Path:
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     """A run's ledger and protocol, to read while others may work on it. Raises BadInput: no run, or never begun."""
-    with open_ledger(path) as ledger:
-        if not ledger.is_begun:
-            raise BadInput("the run was never begun", file=path)
+    with open_begun_ledger(path) as ledger:
         yield ledger, validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
-
-
-@contextmanager
-def open_ledger(path: Path) -> Iterator[Ledger]:
-    """The ledger of a run that may not have been begun yet, to read. Raises BadInput where no run is there."""
-    if not is_run(path):
-        raise BadInput("no run is here", file=path)
-    ledger = Ledger(path, read_only=True)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
-
-
-def is_run(path: Path) -> bool:
-    """Whether a run's ledger is there. Raises BadInput where that cannot be said."""
-    try:
-        return (path / FILE_NAME).exists()
-    except (OSError, ValueError) as error:
-        raise BadInput(getattr(error, "strerror", None) or str(error), file=repr(str(path))[1:100]) from None
 
 
 @contextmanager

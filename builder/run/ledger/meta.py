@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stepdown.builder.common.sqlite import SQLiteFile
+from stepdown.builder.config.price import Price
 from stepdown.builder.errors import BadInput
 
 JsonRecord = dict[str, Any]
@@ -42,6 +43,20 @@ class RunMeta:
     """As the latest process was given it."""
     origin: Origin | None = None
     """None where the run was built by itself."""
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """The names of the pool's tiers, cheapest first."""
+        return tuple(tier["name"] for tier in self.protocol["pool"]["tiers"])
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """List prices by the name of the model: of the pool, of the one that gives hints, of the judges."""
+        protocol = self.protocol
+        models = [model for tier in protocol["pool"]["tiers"] for model in tier["models"]]
+        models += filter(None, [protocol["hints"]["model"]])
+        models += protocol["judge"]["models"] if protocol.get("judge") else []
+        return {model["name"]: Price(**model["price"]) for model in models}
 
 
 @dataclass(frozen=True, slots=True)

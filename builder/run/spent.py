@@ -1,0 +1,46 @@
+"""What a run has paid so far, read from its ledger and from the file that is rewritten at every call."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepdown.builder.config.price import Price
+from stepdown.builder.run.ledger import Ledger
+
+FILE_NAME = "paid.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls that were paid, and their list price."""
+
+    calls: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.calls + other.calls, self.usd + other.usd)
+
+
+def read_spent(folder: Path, ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
+    """What a run has paid over all its processes, what a killed one did not book included.
+
+    `prices` are by model; one that is not among them costs nothing.
+    """
+    paid = [call for call in ledger.call_totals() if call.paid]
+    usd = sum(prices[call.model].cost(call.usage) for call in paid if call.model in prices)
+    total = read_paid_file(folder)
+    return Spent(max(total.calls, sum(call.calls for call in paid)), max(total.usd, usd))
+
+
+def read_paid_file(folder: Path) -> Spent:
+    """The total as the run's file has it; nothing where there is none that can be read."""
+    try:
+        data = json.loads((folder / FILE_NAME).read_bytes())
+        found = Spent(int(data["calls"]), float(data["usd"]))
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        return Spent()
+    return found if found.calls >= 0 and 0 <= found.usd < math.inf else Spent()
