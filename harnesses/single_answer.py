@@ -1,6 +1,6 @@
-"""Workloads of one question and one answer, and a grader or a judge to say what the answer is worth.
+"""Workloads of one question and one answer, which a grader or a judge decides on.
 
-A task of such a workload holds `messages`, the whole prefix; what the verdict takes is the workload's own.
+A task of such a workload holds `messages`, the whole prefix. What else the verdict needs is up to the workload.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
 
 @dataclass(frozen=True, slots=True)
 class AnswerState:
-    """All of an episode's state: its own checkpoint."""
+    """The whole state of an episode, which is also its checkpoint."""
 
     prefix: Prefix
     response: Response | None = None
     ruling: Ruling | None = None
-    """None before there is a response, and where a judge is to say it."""
+    """None before there is a response, and where a judge decides."""
 
 
 GradeAnswer = Callable[[str], Ruling]
-"""Grades an answer's text, which is hostile data. Raises Technical where it cannot be said what it is worth."""
+"""Grades an answer's text, which is hostile data. Raises Technical where it can be graded neither right nor wrong."""
 
 
 class SingleAnswer(Episode):
-    """An episode that halts at its first response. Without a grader, what is an answer at all is left to a judge."""
+    """An episode that halts at its first response. Without a grader, a judge decides on every well-formed answer."""
 
     def __init__(self, instance: Instance, at: Checkpoint | None, grader: GradeAnswer | None = None) -> None:
         assert at is None or isinstance(at, AnswerState)
@@ -42,7 +42,7 @@ class SingleAnswer(Episode):
         return self._state.prefix
 
     def advance(self, response: Response) -> bool:
-        """Grade the response; no further one is asked for."""
+        """Grade the response. The episode halts here."""
         if self._state.response is None:
             self._state = AnswerState(self._state.prefix.respond(response), response, self._graded(response))
         return False
@@ -60,7 +60,7 @@ class SingleAnswer(Episode):
         return ruling if ruling is not None and ruling.verdict is not Verdict.PASS else None
 
     def verdict(self) -> Ruling:
-        """The grader's ruling. Raises Technical where it takes a judge to say it."""
+        """The grader's ruling. Raises Technical where a judge has to decide."""
         if self._state.response is None:
             return Ruling(Verdict.INCOMPLETE, "no response was made")
         if self._state.ruling is None:
@@ -68,19 +68,19 @@ class SingleAnswer(Episode):
         return self._state.ruling
 
     def checkpoint(self) -> AnswerState:
-        """The state as it stands: all of it is immutable."""
+        """The state, which is immutable."""
         return self._state
 
 
 class JudgedAnswer(SingleAnswer):
-    """A single answer that a judge looks at, beside the task's `case`: all of a case but the answer, as JSON."""
+    """A single answer for a judge. The task's `case` is the judge's case without the answer, as JSON."""
 
     def __init__(self, instance: Instance, at: Checkpoint | None) -> None:
         super().__init__(instance, at)
         self._case = instance.task["case"]
 
     def case(self) -> JudgeCase | None:
-        """What is to be judged; None where there is no answer to judge."""
+        """The case to be judged; None where there is no answer to judge."""
         if self._state.response is None or self._state.ruling is not None:
             return None
         return JudgeCase.model_validate({**self._case, "answer": self._state.response.content})
@@ -89,11 +89,11 @@ class JudgedAnswer(SingleAnswer):
 def case_without_answer(
     kind: str, turns: list[Turn], evidence: list[EvidencePassage], references: list[str], note: str = ""
 ) -> dict[str, Any]:
-    """The `case` of a task: what `JudgedAnswer` completes with the answer."""
+    """The `case` of a task. `JudgedAnswer` adds the answer to it."""
     return {
         "kind": kind,
         "turns": [turn.model_dump() for turn in turns],
-        "evidence": [piece.model_dump() for piece in evidence],
+        "evidence": [passage.model_dump() for passage in evidence],
         "references": references,
         "note": note,
     }

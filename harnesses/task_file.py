@@ -25,13 +25,13 @@ class Source(Strict):
 
 
 class Upstream(Strict):
-    """A record of a published format: what is not read of it may be there."""
+    """A record of a published format. Fields that are not named here are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 def lines_of(file: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a task file with their lines. Raises BadInput: unreadable, not JSONL, or without any task."""
+    """Read the values of a task file with their lines. Raises BadInput for one that is no JSONL or has no task."""
     found = False
     for number, value in read_jsonl(file):
         found = True
@@ -41,7 +41,7 @@ def lines_of(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def values_of(file: Path) -> Iterator[tuple[int | None, Any]]:
-    """The values of a JSONL file with their lines, or those of a JSON file that holds one value or a list of them."""
+    """Read the values of a JSONL file with their lines, or of a JSON file that holds one value or a list of them."""
     text = read_text(file)
     try:
         whole = json.loads(text)
@@ -52,21 +52,21 @@ def values_of(file: Path) -> Iterator[tuple[int | None, Any]]:
 
 
 def check_id(name: str, file: Path, line: int | None, field: str) -> None:
-    """Raises BadInput for a text that can name nothing in rows and tables."""
+    """Raises BadInput for a text that cannot be an id in rows and tables."""
     if not is_id(name):
         problem = f"{name[: LONGEST_ID + 1]!r} is not 1 to {LONGEST_ID} printable characters"
         raise BadInput(problem, file=file, line=line, field=field)
 
 
 class Ids:
-    """The ids that a file has shown so far, for tasks that must each have one of their own."""
+    """The ids of a file read so far. Each task must have an id of its own."""
 
     def __init__(self, file: Path, field: str) -> None:
         self._file, self._field = file, field
         self._lines: dict[str, int | None] = {}
 
     def add(self, name: str, line: int | None) -> None:
-        """Raises BadInput for an id that no row could bear, or that another line has."""
+        """Add an id. Raises BadInput for one that no row can have, or that another line has."""
         check_id(name, self._file, line, self._field)
         if name in self._lines:
             before = f"line {self._lines[name]}" if self._lines[name] else "the file"

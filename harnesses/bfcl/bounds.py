@@ -1,10 +1,9 @@
-"""What a model's call may ask of the simulated APIs, so that none computes for ever or outgrows the host's memory.
+"""Limits on a model's calls of the simulated APIs, so that no call computes for ever or fills the host's memory.
 
-What the classes hold that could: `power` and `round_number` on integers, `logarithm` and `square_root` with a high
-precision or on text (mpmath parses 1e1000000000 digit by digit), and directories of the file system, which `cp` and
-`mv` share or put into themselves, so that `find`, `du` and comparisons walk exponentially many paths, or endless ones.
-Nothing in the eight classes evaluates text, opens a file or reaches the network; web search and memory, which do, are
-no category here.
+What could: `power` and `round_number` on integers; `logarithm` and `square_root` with a high precision or on text
+(mpmath parses 1e1000000000 digit by digit); and directories of the file system, which `cp` and `mv` share or put into
+themselves, so that `find`, `du` and comparisons walk exponentially many paths, or endless ones. Nothing in the eight
+classes evaluates text, opens a file or reaches the network. Web search and memory, which do, are no categories here.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Overgrown(Exception):
 
 
 def excerpt(text: str) -> str:
-    """A name that is safe to quote."""
+    """A name shortened so that it is safe to quote."""
     return text if len(text) <= 80 else text[:80] + "…"
 
 
@@ -73,7 +72,7 @@ def _check_math(name: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _check_size(value: Any, limit: int) -> None:
-    """Raises OverflowError for a number, or a text that is read as one, beyond the limit either way."""
+    """Raises OverflowError for a number, or a text that is read as one, that is too large or too small."""
     try:
         size = abs(float(value))
     except (TypeError, ValueError):
@@ -96,7 +95,7 @@ def check_state(api: str, instance: Any) -> None:
 
 
 def _walk(directory: Any, above: int, depth: int, left: list[int]) -> None:
-    """Take every path below a directory, whose own path has `above` characters, from the budget that is left."""
+    """Subtract every path below a directory from the budget that is left. Its own path has `above` characters."""
     if depth == 0:
         raise Overgrown("the simulated directories nest too deep")
     for name, item in directory.contents.items():

@@ -29,7 +29,7 @@ def decoded(response: Response) -> tuple[DecodedCall, ...]:
 
 
 def as_text(response: Response) -> Response:
-    """The response with its unreadable calls in its text, so that no call is left unanswered in what follows."""
+    """The response with its unreadable calls put into its text, so that no call stays unanswered in later messages."""
     if not response.tool_calls:
         return response
     written = [f"{call.name}({call.arguments})" for call in response.tool_calls]

@@ -2,8 +2,8 @@
 
 Upstream compares public attributes for equality when a turn ends. Some of them can only grow: no function of the API
 takes anything away. Where such an attribute already holds more than the accepted state, or something else in a place
-that is never written again, no further call can make the two equal. Attributes that a later call can restore are not
-looked at.
+that is never written again, no further call can make the two equal. Attributes that a later call can restore are
+ignored.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _exceeds(value: Any, target: Any) -> bool:
 
 
 def _rewritten(records: Mapping[Any, Any], targets: Mapping[Any, Any], counter: Any, fields: tuple[str, ...]) -> bool:
-    """Whether a record with a number that is not used again differs from the accepted one in a lasting field."""
+    """Whether a record whose number is not used again differs from the accepted one in a lasting field."""
     for number, record in records.items():
         if not isinstance(number, int) or not isinstance(counter, int) or number >= counter:
             continue

@@ -26,7 +26,7 @@ _LITERAL_SPACES = 100
 def graded(task: Mapping[str, Any], response: Response) -> Ruling:
     """Whether a response is right by upstream's rules, with the checker's error where it is not."""
     if response.malformed:
-        # Where no call is apt, an attempt at one that was taken for none would pass.
+        # Where no call is right, an unreadable call must not count as no call: it would pass.
         return MALFORMED
     calls = decoded(response)
     if task["category"] in RELEVANCE:

@@ -1,4 +1,4 @@
-"""The BFCL workload as stepdown's harness contract has it."""
+"""The harness of the BFCL workload."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ class MultiTurnCheckpoint:
 
     prefix: Prefix
     simulation: Simulation
-    """Never acted on: an episode takes a copy."""
+    """Never changed: an episode takes a copy."""
     turn: int = 0
     steps: int = 0
     """Responses of this turn whose calls were executed."""
     results: tuple[str, ...] = ()
-    """Of all calls so far."""
+    """The results of all calls so far."""
     ruling: Ruling | None = None
     """The first reason why the episode cannot pass; or the pass."""
     halted: bool = False

@@ -34,7 +34,7 @@ class SingleTurn(Episode):
         return self._prefix
 
     def advance(self, response: Response) -> bool:
-        """Grade the response; no further one is asked for."""
+        """Grade the response. The episode halts here."""
         if self._ruling is None:
             self._ruling = graded(self._task, response)
             self._prefix = self._prefix.respond(response)
@@ -49,5 +49,5 @@ class SingleTurn(Episode):
         return self._ruling or Ruling(Verdict.INCOMPLETE, "no response was made")
 
     def checkpoint(self) -> SingleTurnCheckpoint:
-        """The state as it stands: all of it is immutable."""
+        """The state, which is immutable."""
         return SingleTurnCheckpoint(self._prefix, self._ruling)

@@ -1,6 +1,6 @@
 """What a multi-turn instance's accepted calls lead to: per turn their results and the state of the simulated APIs.
 
-It depends on the instance alone, so it is worked out once and shared by the episodes, which only compare with it.
+It depends on the instance alone, so it is computed once and shared by all episodes, which only compare with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepdown.harnesses.bfcl.decoding import DecodedCall
 from stepdown.harnesses.bfcl.simulation import Simulation, owners, signature
 
 _KEPT = 32
-"""Instances kept: more than are worked on at once."""
+"""How many instances are kept: more than are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The mtRAG workload as stepdown's harness contract has it."""
+"""The harness of the mtRAG workload."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MTRAG(Harness):
         self.version = f"{VERSION}+{digest([self._instruction, NOTE])[:12]}"
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
-        """The tasks of `source: {file, take}`, those that the pre-filter drops with their reason. Raises BadInput."""
+        """The tasks of `source: {file, take}`. Those that the pre-filter drops have a reason. Raises BadInput."""
         wanted = validated(Source, dict(source), field="source")
         tasks = list(read(wanted.file))
         voted = carries_feedback(tasks)
@@ -64,7 +64,7 @@ class MTRAG(Harness):
         return Instance(BENCHMARK, task.task_id, data, dropped, group=task.conversation)
 
     def _messages(self, task: Task) -> list[Message]:
-        """The passages stand in the system message, so that the turns stay what was said."""
+        """The passages are in the system message, so that the turns stay as they were said."""
         passages = [f"{_title(n, passage)}\n{passage.text.strip()}" for n, passage in enumerate(task.passages, 1)]
         system = {"role": "system", "content": "\n\n".join([self._instruction, *passages])}
         return [system, *({"role": _ROLES[turn.speaker], "content": turn.text} for turn in task.input)]

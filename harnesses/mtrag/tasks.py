@@ -1,4 +1,4 @@
-"""Generation tasks in the formats of MTRAG and MTRAG-UN: a line each, `input`, `contexts`, `targets`, answerability."""
+"""Generation tasks of MTRAG and MTRAG-UN: one a line, with `input`, `contexts`, `targets` and answerability."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepdown.harnesses.task_file import Ids, Upstream, check_id, lines_of
 from stepdown.judges.case import Text
 
 SEPARATOR = "<::>"
-"""Between a conversation's id and a turn's number in a task's id."""
+"""What separates the conversation's id from the turn's number in a task's id."""
 _YES, _NO = "yes", "no"
 
 
@@ -27,13 +27,13 @@ class Utterance(Upstream):
 
 
 class Vote(Upstream):
-    """What one annotator said of a passage."""
+    """One annotator's vote on a passage."""
 
     value: str
 
 
 class Feedback(Upstream):
-    """What annotators said of a passage, by annotator."""
+    """The annotators' votes on a passage, by annotator."""
 
     relevant: dict[str, Vote] = Field(default_factory=dict)
 
@@ -47,12 +47,12 @@ class Passage(Upstream):
 
     @property
     def is_voted_on(self) -> bool:
-        """Whether people said if it is relevant."""
+        """Whether anybody voted on its relevance."""
         return self.feedback is not None and bool(self.feedback.relevant)
 
     @property
     def is_relevant(self) -> bool:
-        """Whether more people said that it is relevant than that it is not."""
+        """Whether more people voted it relevant than not relevant."""
         values = [vote.value.strip().lower() for vote in self.feedback.relevant.values()] if self.feedback else []
         return values.count(_YES) > values.count(_NO)
 
@@ -71,17 +71,17 @@ class Task(Upstream):
 
     @property
     def conversation(self) -> str:
-        """What all tasks of one conversation have in common."""
+        """The id of the conversation, which its tasks share."""
         return self.conversation_id or self.task_id.split(SEPARATOR)[0]
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """The passages that say something."""
+        """The passages that have text."""
         return tuple(passage for passage in self.contexts if passage.text.strip())
 
 
 def read(file: Path) -> Iterator[Task]:
-    """The tasks of a file. Raises BadInput, naming line and field."""
+    """Read the tasks of a file. Raises BadInput that names line and field."""
     ids = Ids(file, "task_id")
     for number, value in lines_of(file):
         task = validated(Task, value, file=file, line=number)

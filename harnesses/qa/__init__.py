@@ -1,5 +1,8 @@
-"""Question answering over a task file of one's own, a question a line. `tasks` reads the file; `grading` says by which
-rules an answer is graded, `texts` and `numbers` what they compare; `harness` joins them."""
+"""Question answering over the user's own task file, one question a line.
+
+`tasks` reads the file. `grading` has the rules by which answers are graded; they compare with `texts` and `numbers`.
+`harness` joins the parts.
+"""
 
 from stepdown.harnesses.qa.harness import QA
 

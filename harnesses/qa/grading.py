@@ -1,4 +1,4 @@
-"""The rules by which an answer is graded, as a config states them, and the graders that follow them."""
+"""The rules by which an answer is graded, as a config states them, and the graders that apply them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from stepdown.harnesses.single_answer import GradeAnswer
 from stepdown.judges.case import Text
 
 SECONDS = 2.0
-"""That a pattern may take on one answer."""
+"""How many seconds a pattern may take on one answer."""
 LONGEST_PATTERN = 2_000
 _SHOWN = 8
-"""Numbers of an answer that evidence keeps."""
+"""How many numbers of an answer the evidence keeps."""
 
 Answer = Annotated[Text, Field(strict=True)] | Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)]
-"""An accepted answer as a task file has it."""
+"""An accepted answer as it stands in a task file."""
 
 
 class Exact(Strict):
@@ -75,12 +75,12 @@ _GRADING: TypeAdapter[GradingRule] = TypeAdapter(GradingRule)
 
 
 def grading_of(data: Mapping[str, Any]) -> GradingRule:
-    """A grading as a task holds it."""
+    """The grading that a task holds."""
     return _GRADING.validate_python(data)
 
 
 def grader(rules: Exact | Contains | Regex | Numeric, answers: Sequence[Answer], row: str) -> GradeAnswer:
-    """What grades answers by these rules. `row` names the task in messages.
+    """A grader that applies these rules. `row` names the task in messages.
 
     Raises BadInput, of the field `answers`, where an accepted answer is not of the kind that the rules compare.
     """

@@ -1,4 +1,4 @@
-"""Question answering as stepdown's harness contract has it."""
+"""The harness of question answering over a task file."""
 
 from __future__ import annotations
 

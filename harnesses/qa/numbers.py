@@ -4,7 +4,7 @@ A number has digits with at most one decimal point, thousands in groups of three
 underscore or a no-break or thin space, a sign (`-5`, `-$5`, `minus 5`), an exponent (`1.5e3`, `1.5 x 10^3`), a percent
 sign (a hundredth), or a word of scale after it (`2.5 million`). Digits inside a word (`B12`, `COVID-19`) are no number.
 What looks like a number and is none of these (`1,5`, `1.2.3`, `3/4`, `10:30`, `5k`, `0x1F`, `2½`, `10^6`, `5 dozen`,
-`12 000`) cannot be read: it equals nothing. Else a plain space parts two numbers.
+`12 000`) cannot be read, and is equal to no number. Otherwise a plain space separates two numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GROUP = ",'’_\u00a0\u2009\u202f"
 _SIGNS = "-+\u2212\u2013"
 _MINUS = {"-", "\u2212", "\u2013", "minus", "negative"}
 _VAGUE = "dozens?|lakhs?|crores?|bn|mn|mln|mio|tenths?|hundredths?|thousandths?|millionths?|billionths?"
-"""Words after a number that make another one of it."""
+"""Words that change the value of the number before them."""
 _JOIN = rf"[.,/:{_GROUP}]"
 _NUMBER = re.compile(
     rf"""
@@ -36,9 +36,9 @@ _NUMBER = re.compile(
 _PLAIN = re.compile(r"(?:\d+(?:\.\d+)?|\.\d+)", re.ASCII)
 _GROUPED = re.compile(rf"\d{{1,3}}(?P<mark>[{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*(?:\.\d+)?", re.ASCII)
 _ABBREVIATED = {"k", "K", "M", "mn", "mln", "mio", "m", "B", "b", "bn", "T", "tn"}
-"""Letters right after a number that may mean a scale: whether they do cannot be known. (`m` also means metres.)"""
+"""Letters right after a number that may mean a scale or something else: `m` is also used for metres."""
 _LONGEST = 300
-"""Characters of digits, and the largest exponent: more is no answer to anything, and would take long to compute."""
+"""The most digits, and the largest exponent. Larger numbers answer no question, and take long to compute."""
 
 
 def numbers(text: str) -> list[tuple[str, Fraction | None]]:

@@ -1,4 +1,4 @@
-"""A task file of one's own: a question a line, its accepted answers and, where it needs one of its own, its grading."""
+"""The user's own task file: one question a line, with its accepted answers and, if it has one, a grading of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _said(value: str) -> str:
 
 
 Words = Annotated[Text, AfterValidator(_said)]
-"""Text that says something."""
+"""Text that is not blank."""
 
 
 def _listed(value: Any) -> Any:
@@ -72,7 +72,10 @@ class TaskLine(Strict):
 
 
 def read(file: Path, default: GradingRule | None) -> Iterator[tuple[int, TaskLine, GradingRule]]:
-    """The rows of a file with their lines and gradings, each grading tried. Raises BadInput, naming line and field."""
+    """Read the rows of a file with their lines and gradings, and try each grading.
+
+    Raises BadInput that names line and field.
+    """
     ids = Ids(file, "id")
     for number, value in lines_of(file):
         row = validated(TaskLine, value, file=file, line=number)

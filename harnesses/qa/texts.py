@@ -1,4 +1,4 @@
-"""Texts compared: what may be left aside, and whether one occurs in another as words of their own."""
+"""Compares texts: without what is to be ignored, and whether one occurs in another as words of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Literal
 Ignorable = Literal["case", "space", "punctuation"]
 
 _MARKS = re.compile(r"""[.,;:!?'"`*_()\[\]{}…“”‘’«»¿¡]+""")
-"""What ends, quotes, brackets or stresses."""
+"""Marks that end a sentence, quote, bracket or emphasise."""
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u2032", "'"))
 _UNSEEN = str.maketrans(dict.fromkeys("\u200b\u2060\ufeff\u00ad"))
-"""Characters without a width that join and part nothing that is read."""
+"""Characters of no width that change nothing in how a text reads."""
 _NUMBER_BEFORE = re.compile(r"\d[.,:/]$|(?:^|[^\w])[-\u2212\u2013]$")
-"""What makes digits that follow a part of another number: of a decimal, a time, a ratio; or a sign."""
+"""What stands before digits that are part of a longer number (a decimal, a time, a ratio) or have a sign."""
 _NUMBER_AFTER = re.compile(
     r"[.,:/]\d|[ \u00a0\u202f]\d{3}(?!\d)|\s?%|\s(?:dozen|hundred|thousand|[mb]illion|trillion|per ?cent)",
     re.IGNORECASE,
 )
-"""The same for digits before it: also more digits in groups, a share of a hundred, a word of scale."""
+"""What stands after such digits: also further groups of digits, a percent sign, or a word of scale."""
 _GROUP = re.compile(r"(?<=\d[ \u00a0\u202f])\d{3}(?!\d)")
 _DASHES = re.compile(r"[-–—](?!\d)")
 _UNSPACED = (
@@ -36,10 +36,10 @@ _UNSPACED = (
 
 
 def normalised(text: str, ignore: Collection[Ignorable]) -> str:
-    """The text without what is to be ignored. One spelling of each character (NFC), and none that nobody sees, always.
+    """The text without what is to be ignored, and always in NFC and without invisible characters.
 
-    `punctuation` leaves aside what sentences, quotes, brackets and emphasis are made with, at the edges of words, and
-    takes a dash for a space; it keeps what tells answers apart: `C#`, `5%`, `3.14`, `-5`, `.5`, `2*3`.
+    `punctuation` ignores the marks of sentences, quotes, brackets and emphasis at the edges of words, and takes a dash
+    for a space. It keeps what distinguishes answers: `C#`, `5%`, `3.14`, `-5`, `.5`, `2*3`.
 
     >>> normalised(" The answer:  **3.14**. ", {"case", "space", "punctuation"})
     'the answer 3.14'
@@ -53,7 +53,7 @@ def normalised(text: str, ignore: Collection[Ignorable]) -> str:
 
 
 def _without(marks: re.Match[str]) -> str:
-    """What is left of a run of marks, so that nothing is joined that was apart."""
+    """What is left of a run of marks, so that no two words are joined."""
     text, (start, end) = marks.string, marks.span()
     after = text[end : end + 1]
     if start and text[start - 1].isalnum() and after.isalnum():
@@ -62,7 +62,7 @@ def _without(marks: re.Match[str]) -> str:
 
 
 def occurs(wanted: str, text: str) -> bool:
-    """Whether `wanted` stands in `text` as words and numbers of their own, not inside longer ones.
+    """Whether `wanted` occurs in `text` as whole words and numbers, not inside longer ones.
 
     >>> occurs("no", "I know"), occurs("12", "12.5 or 112"), occurs("12", "It is 12.")
     (False, False, True)
@@ -78,7 +78,7 @@ def occurs(wanted: str, text: str) -> bool:
 
 
 def _cut_off(text: str, start: int, end: int) -> bool:
-    """Whether the words or the number at an edge of a place go on beyond it."""
+    """Whether a word or a number at an edge of a place goes on beyond it."""
     before, first, last, after = text[max(0, start - 3) : start], text[start], text[end - 1], text[end : end + 12]
     if (before and _one_word(before[-1], first)) or (after and _one_word(last, after[0])):
         return True
@@ -94,5 +94,5 @@ def _one_word(left: str, right: str) -> bool:
 
 
 def _unspaced(character: str) -> bool:
-    """Whether it belongs to a script that does not set words off by spaces."""
+    """Whether a character belongs to a script that writes words without spaces between them."""
     return any(first <= ord(character) <= last for first, last in _UNSPACED)

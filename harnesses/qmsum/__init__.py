@@ -1,5 +1,8 @@
-"""The QMSum workload: a query over the transcript of a meeting, in QMSum's format. `meetings` reads it and finds the
-turns that a query rests on; `harness` makes prefix and case of a query, and says which transcripts are too long."""
+"""The QMSum workload: queries over the transcript of a meeting.
+
+`meetings` reads QMSum's format and finds the turns that are relevant to a query. `harness` makes the prefix and the
+judge's case of a query, and drops queries whose transcripts are too long.
+"""
 
 from stepdown.harnesses.qmsum.harness import QMSum
 

@@ -1,4 +1,4 @@
-"""The QMSum workload as stepdown's harness contract has it."""
+"""The harness of the QMSum workload."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ class Source(Strict):
 
 
 class Options(Strict):
-    """A prefix is the same for every model of the pool, and what does not fit a model's context fails it. So what does
-    not fit the strong model's makes no instance."""
+    """The harness's options.
+
+    Every model of the pool gets the same prefix, and a model fails where a prefix does not fit its context. So a query
+    whose prefix does not fit the strong model's context makes no instance.
+    """
 
     context: int = Field(128_000, ge=1)
     """Tokens that a prefix may have: the strong model's context less its longest answer. Tokens are estimated, by
@@ -71,14 +74,14 @@ class QMSum(Harness):
         self.version = f"{VERSION}+{digest(parts)[:12]}"
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
-        """The queries of `source: {file, queries, take}`, those of too long transcripts dropped. Raises BadInput.
+        """The queries of `source: {file, queries, take}`. Too long transcripts are dropped. Raises BadInput.
 
         An instance is named `<meeting>.<kind>.<number of the query>`.
         """
         wanted = validated(Source, dict(source), field="source")
         asked = [found for meeting in read(wanted.file) for found in _asked(meeting, wanted.queries)]
         ids = taken([name for name, _, _ in asked], wanted.take, field="source.take")
-        # One by one: each instance holds a transcript of its own.
+        # Made one by one, since each instance holds a transcript of its own.
         yield from (self._instance(*found) for found in asked if found[0] in ids)
 
     def _instance(self, name: str, meeting: Meeting, query: Query) -> Instance:
@@ -128,7 +131,7 @@ def _asked(meeting: Meeting, kinds: Sequence[Kind]) -> Iterator[tuple[str, Meeti
 
 
 def _case(meeting: Meeting, query: Query, spans: Sequence[Span], whole: bool) -> dict[str, Any]:
-    """The evidence: the query's relevant spans, and the whole transcript where that is what was shown."""
+    """The judge's case. Its evidence is the relevant spans, and the whole transcript where the model saw that."""
     evidence = [
         EvidencePassage(label=f"turns {first} to {last}", text=meeting.span((first, last))) for first, last in spans
     ]

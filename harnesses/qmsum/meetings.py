@@ -1,4 +1,4 @@
-"""Meetings in QMSum's format: a transcript of turns, queries on all of it, and queries on spans of it."""
+"""Meetings in QMSum's format: a transcript of turns, with queries on all of it and queries on spans of it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stepdown.harnesses.task_file import Ids, Upstream, values_of
 from stepdown.judges.case import Text
 
 _MARK = re.compile(r"\{[a-z]{1,30}\}")
-"""What a transcriber noted beside the words: {vocalsound}, {disfmarker}, {gap}."""
+"""A transcriber's note among the words: {vocalsound}, {disfmarker}, {gap}."""
 
 Span = tuple[int, int]
-"""The first and the last turn of a span, counted from 0, both of them in it."""
+"""The first and the last turn of a span, counted from 0, both included."""
 
 
 class Said(Upstream):
@@ -30,7 +30,7 @@ class Said(Upstream):
 
 
 class Query(Upstream):
-    """A query and its accepted answer; `relevant_text_span` has the turns that the answer rests on, where given."""
+    """A query and its accepted answer. `relevant_text_span` has the turns that support it, where known."""
 
     query: Text = Field(min_length=1)
     answer: Text
@@ -41,7 +41,7 @@ class Meeting(Upstream):
     """One meeting."""
 
     meeting_id: str | None = None
-    """Upstream has none; a meeting is then named by the digest of its transcript."""
+    """Upstream's files have none. A meeting without one is named by the digest of its transcript."""
     meeting_transcripts: tuple[Said, ...] = Field(min_length=1)
     general_query_list: tuple[Query, ...] = ()
     specific_query_list: tuple[Query, ...] = ()
@@ -52,7 +52,7 @@ class Meeting(Upstream):
 
     @cached_property
     def transcript(self) -> str:
-        """All turns that have words, a line each."""
+        """All turns that have words, one a line."""
         return written(self.meeting_transcripts)
 
     def span(self, span: Span) -> str:
@@ -61,12 +61,12 @@ class Meeting(Upstream):
         return written(self.meeting_transcripts[first : last + 1])
 
     def lacks(self, query: Query) -> bool:
-        """Whether a span of the query is none of this transcript."""
+        """Whether a span of the query lies outside this transcript."""
         count = len(self.meeting_transcripts)
         return any(not 0 <= first <= last < count for first, last in query.relevant_text_span)
 
     def spans(self, query: Query) -> list[Span]:
-        """The query's spans in the transcript's order, those that touch or overlap as one, those without words gone."""
+        """The query's spans in order. Those that touch or overlap are joined; those without words are left out."""
         found: list[Span] = []
         for first, last in sorted(query.relevant_text_span):
             if found and first <= found[-1][1] + 1:
@@ -77,7 +77,7 @@ class Meeting(Upstream):
 
 
 def written(turns: Sequence[Said]) -> str:
-    """Turns as `speaker: words`, a line each, without the transcriber's marks and the turns that were nothing else.
+    """Turns as `speaker: words`, one a line, without the transcriber's notes and turns that have nothing else.
 
     >>> written([Said(speaker="Ann", content="{vocalsound} So ."), Said(speaker="Bob", content="{gap}")])
     'Ann: So .'
@@ -87,7 +87,7 @@ def written(turns: Sequence[Said]) -> str:
 
 
 def read(file: Path) -> Iterator[Meeting]:
-    """The meetings of a file: JSONL, or JSON of one meeting or a list. Raises BadInput, naming line and field."""
+    """Read the meetings of a file: JSONL, or JSON of one meeting or a list. Raises BadInput, naming line and field."""
     ids = Ids(file, "meeting_id")
     for number, value in values_of(file):
         meeting = validated(Meeting, value, file=file, line=number)
