@@ -23,8 +23,10 @@ from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord
 
 
 def picked(steps: Iterable[AuditStep], most: int | None, seed: int, workloads: Sequence[str]) -> list[AuditStep]:
-    """The sampled steps to be repeated: at most `most` of each workload and label, those of the smallest draws; of the
-    workloads that are named, else of all."""
+    """The sampled steps to be repeated: at most `most` of each workload and label, those of the smallest draws.
+
+    They are of the workloads that are named, or of all where none is.
+    """
     groups: dict[tuple[str, str], list[AuditStep]] = defaultdict(list)
     for step in steps:
         if not workloads or step.benchmark in workloads:

@@ -82,8 +82,8 @@ def _day(seconds: float) -> str:
 def prune(run: tuple[Path, ...], yes: bool) -> None:
     """Keep what the RUNs need of the one cache that they share, and remove all else.
 
-    Kept is every response that any trial, hint or seed of the named runs used; of an unfinished run also what it paid
-    for and has not used yet. Name every run that is to stay cheap to resume or relabel: the others' responses go.
+    Every response is kept that any trial, hint or seed of the named runs used, and all that an unfinished run paid for
+    and has not used yet. Name every run that is to stay cheap to resume or relabel: the others' responses go.
     """
     with ExitStack() as stack:
         folders = {path.resolve(): path for path in run}
@@ -93,7 +93,8 @@ def prune(run: tuple[Path, ...], yes: bool) -> None:
         for one in named:
             if one.origin and one.ledger.counts().get(InstanceState.OPEN, 0):
                 click.echo(
-                    f"{printable(str(one.path))} is unfinished: what it would still take from the run it relabels goes"
+                    f"{printable(str(one.path))} is unfinished: responses of the run that it relabels go, where it has "
+                    "not used them yet"
                 )
         plan = pruning.plan
         click.echo(f"cache {printable(str(pruning.folder))}: {_amount(plan.kept)} stay, {_amount(plan.going)} go")

@@ -15,16 +15,14 @@ from stepdown.builder.common import tokens
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
+from stepdown.builder.estimate.earlier_run import NeededAndPaid, RunSeedSizes, read_needed_and_paid, read_seed_sizes
 from stepdown.builder.estimate.run_estimate import (
     REPORT,
     ModelEstimate,
-    NeededAndPaid,
     RunEstimate,
     WorkloadAssumptions,
     estimate_run,
-    read_needed_and_paid,
 )
-from stepdown.builder.estimate.sizes import RunSeedSizes, read_seed_sizes
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceState
 from stepdown.builder.run.spent import Spent

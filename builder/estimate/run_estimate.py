@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stepdown.builder.config.loading import Config
@@ -22,10 +22,9 @@ from stepdown.builder.estimate.arithmetic import (
     label_shares,
     worst,
 )
+from stepdown.builder.estimate.earlier_run import NeededAndPaid, RunSeedSizes
 from stepdown.builder.estimate.playing import SeedSize
-from stepdown.builder.estimate.sizes import RunSeedSizes, measure_seeds
-from stepdown.builder.records import Usage
-from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.builder.estimate.sizes import measure_seeds
 from stepdown.builder.run.spent import Spent
 
 _HINT = Amount(1, 150, 15)
@@ -60,14 +59,6 @@ class WorkloadAssumptions:
     """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
     shares: Sequence[float]
     """Of steps that are expected to end in each tier, cheapest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class NeededAndPaid:
-    """A run's calls of one model: all that its protocol needed, and those that it paid for itself."""
-
-    needed: Spent
-    paid: Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +99,10 @@ def _add_workload(
     workload = load_workload(protocol, index)
     harness = workload.harness
     early = harness.early_verdicts
-    rules = search_rules(protocol)
-    evidence = protocol.rules
-    settings = SearchSettings(rules.cascades, rules.passes, rules.of, early, evidence.confirm, evidence.control)
+    searched_by, rules = search_rules(protocol), protocol.rules
+    settings = SearchSettings(
+        searched_by.cascades, searched_by.passes, searched_by.of, early, rules.confirm, rules.control
+    )
     shares = label_shares(harness.expected_labels, len(protocol.pool.tiers))
     bases: Counter[str] = Counter()
     instances = total = missing = 0
@@ -207,7 +199,7 @@ def _model_estimates(
         ("judge", model) for model in (protocol.judge.models if protocol.judge else ()) if model.name not in known
     ]
     for tier, model in tiers:
-        lowest, mean, highest = (_spent(amounts, model) for amounts in estimates.each())
+        lowest, mean, highest = (_at_list_price(amounts, model) for amounts in estimates.each())
         own = left.pop(model.name, nothing) if of_run is not None else None
         if highest.calls or (own is not None and own.needed.calls):
             yield ModelEstimate(tier, model.name, lowest, mean, highest, own)
@@ -215,20 +207,6 @@ def _model_estimates(
         yield ModelEstimate("not in this pool", name, Spent(), Spent(), Spent(), own)
 
 
-def _spent(amounts: AmountByModel, model: Model) -> Spent:
+def _at_list_price(amounts: AmountByModel, model: Model) -> Spent:
     amount = amounts.by_model.get(model.name, Amount())
     return Spent(round(amount.calls), amount.usd(model.price))
-
-
-def read_needed_and_paid(ledger: Ledger, protocol: ProtocolConfig) -> dict[str, NeededAndPaid]:
-    """What a run needed and paid, by model, at its own pool's prices."""
-    found: dict[str, NeededAndPaid] = {}
-    for total in ledger.call_totals():
-        if total.purpose == Purpose.REPEAT:
-            continue  # the audit's, not the labels'
-        model = protocol.models.get(total.model)
-        price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
-        spent = Spent(total.calls, price(total.usage))
-        before = found.get(total.model, NeededAndPaid(Spent(), Spent()))
-        found[total.model] = NeededAndPaid(before.needed + spent, before.paid + spent if total.paid else before.paid)
-    return found

@@ -6,9 +6,8 @@ has collected them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stepdown.builder.common import tokens
 from stepdown.builder.config.pool import Pool
@@ -17,35 +16,12 @@ from stepdown.builder.engine.seeds import strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload, select_instances
 from stepdown.builder.errors import BadInput
 from stepdown.builder.estimate.arithmetic import StepSize, StepSizes
-from stepdown.builder.estimate.playing import SeedSize, measure_first_prompt, play_reference, play_seed, sizes_of
+from stepdown.builder.estimate.earlier_run import RunSeedSizes, rounded_mean
+from stepdown.builder.estimate.playing import SeedSize, measure_first_prompt, play_reference, play_seed
 from stepdown.builder.records import Instance
-from stepdown.builder.run.ledger import Ledger
 
 OPENED = 5
 """So many instances of a workload are opened to measure their first prefix; the others are taken to be alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSeedSizes:
-    """The seeds of a run, by (benchmark, instance id)."""
-
-    by_instance: Mapping[tuple[str, str], SeedSize]
-
-    def mean_steps(self, benchmark: str) -> int | None:
-        """Steps of a seed of a benchmark, rounded up; None where the run has none."""
-        return _mean([len(seed.sizes) for (name, _), seed in self.by_instance.items() if name == benchmark])
-
-
-def read_seed_sizes(ledger: Ledger) -> RunSeedSizes:
-    """The sizes of a run's verified seeds, with the tokens as providers counted them where they did."""
-    found: dict[tuple[str, str], SeedSize] = {}
-    for record in ledger.instances():
-        if record.seed is not None:
-            trajectory = ledger.trajectories.read(record.seed)
-            found[record.benchmark, record.instance_id] = SeedSize(
-                trajectory[0].model, sizes_of(trajectory), "as the run had them"
-            )
-    return RunSeedSizes(found)
 
 
 def measure_seeds(
@@ -85,7 +61,9 @@ def _assume_collected(
         elif sizes := played.get(instance.key):
             yield SeedSize(strong, sizes, "as the workload's reference plays them; live ones may be longer")
         else:
-            length = steps or run.mean_steps(harness.name) or _mean(lengths) or (None if harness.multi_step else 1)
+            length = (
+                steps or run.mean_steps(harness.name) or rounded_mean(lengths) or (None if harness.multi_step else 1)
+            )
             if length is None:
                 raise BadInput(
                     f"how long the seeds of {harness.name!r} will be is not known before they are collected: say it "
@@ -95,11 +73,6 @@ def _assume_collected(
             if len(first) < OPENED:
                 first.append(measure_first_prompt(instance, harness))
             yield SeedSize(strong, _assumed_sizes(sum(first) // len(first), length), _assumption(length))
-
-
-def _mean(lengths: Sequence[int]) -> int | None:
-    """Rounded up; None where there is none."""
-    return math.ceil(sum(lengths) / len(lengths)) if lengths else None
 
 
 def _assumed_sizes(first: int, length: int) -> StepSizes:
