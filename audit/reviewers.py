@@ -154,7 +154,7 @@ class Reviewers:
         return {step for (step,) in self._file.read(query, (reviewer, reviewer))}
 
     def _follow(self, db: sqlite3.Connection, giver: str, takers: Sequence[str], moved: Sequence[Reassigned]) -> None:
-        """Have what is kept beside the assignments name the takers as well. Within a transaction."""
+        """Put the takers in the giver's place in what is kept beside the assignments. Within a transaction."""
         if (split := self._file.meta(SPLIT)) and giver in split["reviewers"]:
             others = [name for name in split["reviewers"] if name != giver]
             self._file.put_meta(

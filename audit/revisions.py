@@ -117,7 +117,7 @@ def undo(run_folder: Path) -> int:
 
 
 def _next_number(run_folder: Path, store: AuditStore) -> int:
-    """A number that no revision has had, not even one that a killed process left unsaid."""
+    """A number that no revision has had, not even one that a killed process did not finish."""
     folder = run_folder / FOLDER
     names = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()] if folder.is_dir() else []
     return 1 + max([0, *names, *(entry.number for entry in store.revisions.all())])

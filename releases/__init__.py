@@ -1,1 +1,1 @@
-"""What leaves the house: a release's layout and gates, how runs become one, and how anybody verifies it."""
+"""Published data sets: their layout and gates, how runs become one, and how anybody checks it."""

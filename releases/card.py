@@ -65,9 +65,8 @@ def card(manifest: Manifest) -> str:
     head = yaml.safe_dump(head_of(manifest), sort_keys=False, allow_unicode=True)
     parts = [
         f"# {_plain(manifest.name)}",
-        "For every LLM call inside a successful agent trajectory: the cheapest model tier that still let the "
-        "whole task "
-        "pass, proved by executing the mixed-model trajectory.",
+        "For every LLM call inside a successful agent trajectory: the cheapest model tier that still let the whole "
+        "task pass, proved by executing the mixed-model trajectory.",
         *(f"Published by {_plain(by)}." for by in [manifest.creator] if by),
         *(["**Partial**: a run had instances left to do; they are not here."] if manifest.partial else []),
         _LOADING,
@@ -136,12 +135,10 @@ def _semantics(manifest: Manifest) -> str:
     names = " < ".join(f"`{_plain(tier.name)}` ({tier.id})" for tier in manifest.tiers)
     strong = _plain(manifest.tiers[-1].name)
     return (
-        f"Tiers, cheapest first: {names}. A step's label is the cheapest tier of which a model made the step "
-        f"and the task "
-        f"still passed, earlier steps as they were locked, later ones by the strong model. `{strong}` means that the "
-        "tiers that were tried below it failed. A model that could not be reached is not a model that failed: "
-        "such steps have "
-        "no label, and their task is not here."
+        f"Tiers, cheapest first: {names}. A step's label is the cheapest tier of which a model made the step and the "
+        f"task still passed, earlier steps as they were locked, later ones by the strong model. `{strong}` means "
+        "that the tiers that were tried below it failed. A model that could not be reached is not a model that "
+        "failed: such steps have no label, and their task is not here."
     )
 
 
@@ -168,8 +165,7 @@ def _splits(manifest: Manifest) -> str:
     share, seed = manifest.holdout.share, manifest.holdout.seed
     return (
         f"A group is in `test` if a hash of seed {seed}, its benchmark and its name falls below {share:g}; so a "
-        f"group stays "
-        "where it is when a release grows, and shares are met only on average."
+        "group stays where it is when a release grows, and shares are met only on average."
     )
 
 
@@ -219,10 +215,9 @@ def _audits(manifest: Manifest) -> Iterator[str]:
             continue
         yield (
             f"- Pool `{pool}`: {_plain(audit.get('settled'))} of {_plain(audit.get('sampled'))} sampled steps "
-            f"settled by "
-            f"{_plain(_people(audit.get('reviewers')))}; {_plain(audit.get('tight'))} tight, "
-            f"{_plain(audit.get('lowered'))} "
-            "lowered by one tier on a reviewer's word (no execution has proved those)."
+            f"settled by {_plain(_people(audit.get('reviewers')))}; {_plain(audit.get('tight'))} tight, "
+            f"{_plain(audit.get('lowered'))} lowered by one tier on a reviewer's word (no execution has proved "
+            "those)."
         )
 
 

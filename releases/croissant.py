@@ -102,9 +102,8 @@ def croissant(manifest: Manifest, files: Mapping[str, ReleasedFile]) -> dict[str
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": manifest.name,
-        "description": f"{manifest.rows} labelled steps of successful agent trajectories: for every LLM call "
-        f"the cheapest "
-        "model tier that still lets the whole task pass, proved by executing the mixed-model trajectory.",
+        "description": f"{manifest.rows} labelled steps of successful agent trajectories: for every LLM call the "
+        "cheapest model tier that still lets the whole task pass, proved by executing the mixed-model trajectory.",
         "version": manifest.version,
         "datePublished": manifest.published,
         "license": manifest.license,
@@ -167,35 +166,30 @@ def _responsible(manifest: Manifest) -> dict[str, Any]:
     lowered = sum(count for audit in audited if isinstance(count := audit.get("lowered"), int))
     benchmarks = ", ".join(manifest.labels)
     return {
-        "rai:dataCollection": f"Trajectories of a strong model on tasks of public benchmarks ({benchmarks}), "
-        f"kept where the "
-        "benchmark's own predicate passed.",
+        "rai:dataCollection": f"Trajectories of a strong model on tasks of public benchmarks ({benchmarks}), kept "
+        "where the benchmark's own predicate passed.",
         "rai:dataCollectionType": ["Software Collection", "Secondary Data Analysis"],
-        "rai:dataCollectionMissingData": f"{_left_out(manifest)} instances of the runs are left out; "
-        f"manifest.json counts "
-        "them by reason. An instance is here with all its steps or not at all.",
+        "rai:dataCollectionMissingData": f"{_left_out(manifest)} instances of the runs are left out; manifest.json "
+        "counts them by reason. An instance is here with all its steps or not at all.",
         "rai:dataCollectionRawData": "The benchmarks' tasks; see LICENSE.md.",
         "rai:dataPreprocessingProtocol": "Messages keep role, content, tool_calls, tool_call_id and name; call ids are "
         "renumbered, so that nothing tells which model wrote a step.",
-        "rai:dataAnnotationProtocol": "Per step, models of cheaper tiers make the step and the strong model "
-        "goes on from what "
-        "really happened; the cheapest tier whose trajectory passes is the label. See README.md.",
+        "rai:dataAnnotationProtocol": "Per step, models of cheaper tiers make the step and the strong model goes on "
+        "from what really happened; the cheapest tier whose trajectory passes is the label. See README.md.",
         "rai:dataAnnotationAnalysis": f"{sampled} steps were judged by a person, who lowered {lowered} by one tier."
         if audited
         else "No step of these workloads was to be judged by a person.",
         "rai:machineAnnotationTools": ["stepdown"],
         "rai:dataUseCases": "Training and scoring routers that choose a model tier per step.",
-        "rai:dataLimitations": "A label speaks of one pool, one harness and one prefix. Tasks that the strong "
-        "model did not "
-        "solve are not here.",
+        "rai:dataLimitations": "A label speaks of one pool, one harness and one prefix. Tasks that the strong model "
+        "did not solve are not here.",
         "rai:dataBiases": "The tasks are those of the named benchmarks, mostly English, and may be known to the "
         "models.",
         "rai:dataSocialImpact": "Cheaper and less energy for the same outcome; a router that errs lets a task fail.",
         "rai:personalSensitiveInformation": "None is added; texts are the benchmarks' own, and may name public "
         "persons.",
-        "rai:dataReleaseMaintenancePlan": "A changed pool is a new release with its own version; `stepdown "
-        "diff` tells them "
-        "apart.",
+        "rai:dataReleaseMaintenancePlan": "A changed pool is a new release with its own version; `stepdown diff` "
+        "tells them apart.",
     }
 
 

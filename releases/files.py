@@ -21,7 +21,7 @@ _PIECE = 1 << 20
 
 
 def is_name(name: str) -> bool:
-    """Whether a file of a release may be called so: no other path can leave the folder, for there is none.
+    """Whether a file of a release may have this name. No other is allowed, so none can point outside the folder.
 
     >>> is_name("README.md"), is_name("data/test-00000-of-00001.parquet"), is_name("data/../../x.parquet")
     (True, True, False)

@@ -103,9 +103,9 @@ class Manifest(Strict):
     published: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
     """The day."""
     creator: str
-    """Who answers for it; may be empty."""
+    """Who publishes it; may be empty."""
     url: str
-    """Where it is to be had; may be empty."""
+    """Where it can be downloaded; may be empty."""
     license: str = Field(min_length=1)
     """Of the labels, by its SPDX name. `licenses` has those of the texts."""
     tiers: tuple[TierName, ...] = Field(min_length=2)

@@ -1,6 +1,6 @@
 """The messages of a row: their shape, the numbering of calls, and what their texts must not hold.
 
-Rows of an instance mostly repeat the messages of the row before; those have been looked at, and only what is new is.
+Rows of an instance mostly repeat the messages of the row before. Those were checked there, and are not checked again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The state after a message."""
+    """What is known after a message: calls so far, and the pool models that were named."""
 
     calls: int
     names: frozenset[str]
 
 
 class Prefixes:
-    """Looks at one row's messages after the other; what the row before had is not looked at again."""
+    """Checks the messages of one row after the other; those that the row before had are not checked again."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

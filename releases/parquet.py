@@ -68,7 +68,7 @@ def record_of(row: Row) -> dict[str, Any]:
 
 
 class Shards:
-    """The shards of one split, in a release's draft. Named when all of them are there: a name says how many."""
+    """The shards of one split, in a release's draft. They get their names at the end: each says how many there are."""
 
     def __init__(self, release: Path, split: str, shard_bytes: int = SHARD_BYTES) -> None:
         self._arrow = _pyarrow()

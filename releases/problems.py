@@ -12,11 +12,11 @@ MOST_SHOWN = 100
 FieldProblem = tuple[str, str]
 """A field, empty where it is the whole file or record, and what is wrong with it."""
 Tell = Callable[[int], None]
-"""Hears how many rows have been looked at."""
+"""Called with the number of rows that have been checked so far."""
 
 
 def silent(rows: int) -> None:
-    """Tells nobody."""
+    """Says nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Problems:
             )
 
     def bad_input(self, file: str, error: BadInput, row: int | None = None) -> None:
-        """A reader's complaint, without the place that it names itself."""
+        """What a reader has refused, under the name that the release has for the file."""
         self.add(file, error.problem, row, error.field or "")
 
     def counted(self) -> str:

@@ -81,7 +81,7 @@ class PublishSettings:
 
 
 def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Tell = silent) -> Manifest:
-    """Publish the runs into the folder `out`, which must not be there or be empty. `tell` hears of each row.
+    """Publish the runs into the folder `out`, which must not be there or be empty. `tell` is called after each row.
 
     Raises PublishRefused with all that is wrong, and BadInput where an argument is.
     """
@@ -104,7 +104,7 @@ def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Te
 
 
 def _check_words(settings: PublishSettings) -> None:
-    """What a person says of a release stands in headings, YAML and links: each of it is one line."""
+    """Raises BadInput unless each setting is one line: it will stand in headings, YAML and links."""
     for name in ("name", "version", "license", "creator", "url"):
         text: str = getattr(settings, name)
         if not is_id(text) and (text or name in ("name", "version", "license")):
@@ -255,7 +255,7 @@ def _write_rows(
     problems: Problems,
     tell: Tell,
 ) -> dict[str, ReleasedFile]:
-    """Write rows and shards; once something is wrong, only go on looking for more of it."""
+    """Write rows and shards. Once something is wrong nothing more is written, and the rest is still checked."""
     with (
         _Bank(draft) as bank,
         Shards(draft, TRAIN, settings.shard_bytes) as train,
@@ -290,7 +290,7 @@ def _write_documents(
     files: Mapping[str, ReleasedFile],
     problems: Problems,
 ) -> Manifest:
-    """Write licences, card, Croissant file, manifest and sums; the manifest lists all files but the last two."""
+    """Write licences, card, Croissant file, manifest and SHA256SUMS; the manifest lists all but the last two."""
     runs = tuple(portable(source.manifest) for source in sources)
     names = [tier.name for tier in tiers]
     manifest = Manifest(
@@ -331,7 +331,7 @@ def _by_tier(found: Counter[str], names: Sequence[str]) -> dict[str, int]:
 
 
 def _check_documents(draft: Path, manifest: Manifest, problems: Problems) -> None:
-    """What runs and settings brought into manifest and documents: `verify` must find nothing there."""
+    """Check manifest and documents as `verify` will: runs and settings brought texts into them."""
     for place, problem in manifest_problems(manifest):
         problems.add(MANIFEST, problem, field=place)
     for place, text in document_texts(manifest.model_dump(mode="json", exclude_none=True)):

@@ -1,7 +1,7 @@
 """The gates that a row passes, and an instance as a whole: used by `publish` as it writes and by `verify` as it reads.
 
-Rows of an instance stand together, from step 1 to the last; so one pass with one instance in memory sees all there is
-to see, and only which instances and groups there were is remembered, on disk.
+Rows of an instance stand together, from step 1 to the last, so they are checked in one pass. Which instances and groups
+there were is remembered on disk: memory does not grow with the rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The runs that a release is made of: their files read in step, each gate of a run checked as it goes by."""
+"""The runs that a release is made of: rows are read side by side with their evidence, which is checked."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def portable(manifest: RunManifest) -> RunManifest:
 
 
 def _told(reasons: dict[str, int]) -> dict[str, int]:
-    """Reasons may quote an error, and that a path."""
+    """Reasons without paths: a reason may quote an error, and an error may name a path."""
     found: Counter[str] = Counter()
     for reason, count in reasons.items():
         found[without_paths(reason)] += count

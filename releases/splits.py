@@ -1,4 +1,4 @@
-"""Which split a group is in: its own hash decides, so that all its rows are in one, and stay there as releases grow."""
+"""Which split a group is in: its own hash decides, so all its rows are in one, and stay there as releases grow."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from stepdown.releases.texts import Watch, names_of
 
 @dataclass(slots=True)
 class Verified:
-    """What a release came to."""
+    """What checking a release found."""
 
     problems: Problems = field(default_factory=Problems)
     counts: Counts = field(default_factory=Counts)
@@ -50,7 +50,7 @@ class Verified:
 
 
 def verify(release: Path, tell: Tell = silent) -> Verified:
-    """Look at all of a release; `tell` hears of each row. Raises BadInput only where there is no folder to look at."""
+    """Check all of a release; `tell` is called for each row. Raises BadInput only where there is no such folder."""
     try:
         there = dict(list_files(release))
     except (OSError, ValueError) as error:
@@ -183,7 +183,7 @@ class _Copies:
             return None
 
     def skip(self) -> None:
-        """A line that is no row has a record all the same."""
+        """Pass over the record of a line that is no row."""
         self._next()
 
     def compare(self, row: Row, number: int) -> None:
@@ -202,7 +202,7 @@ class _Copies:
             self._problems.add(self._at, found[1], self._row_there, found[0], row.id)
 
     def finish(self, rows: int) -> None:
-        """There are no more rows: nor must there be records."""
+        """There are no more rows, so there must be no more records."""
         if self._next() is not None:
             self._problems.add(self._at, f"has more records than the {rows} rows", self._row_there)
 

@@ -1,4 +1,4 @@
-"""Plots as data, and drawn as inline SVG that takes its text colour, and so its darkness, from the page around it."""
+"""Plots as data, and drawn as inline SVG whose text has the colour of the page around it, light or dark."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Facts:
     positions: dict[int, Tiers] = field(default_factory=dict)
     """By step index, of trajectories with more than one step."""
     roles: dict[Role | None, Tiers] = field(default_factory=dict)
-    """None: the step's response is not to be had."""
+    """None: the step's response is not known."""
     savings: Savings | None = None
     no_savings: str = ""
     """Why there are none."""

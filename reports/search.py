@@ -217,7 +217,7 @@ def _released_runs(facts: Facts) -> list[Mapping[str, Any]]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """What should be a mapping in a manifest of anybody's making."""
+    """The value where it is a mapping, else an empty one: anybody may have made the manifest."""
     return value if isinstance(value, dict) else {}
 
 

@@ -72,7 +72,7 @@ class BestFixed:
 
     @property
     def difference(self) -> float:
-        """Points of Combined by which choosing in hindsight flatters. Never negative."""
+        """Points of Combined by which the choice in hindsight is too high. Never negative."""
         return (self.hindsight["Combined"] or 0.0) - (self.chosen["Combined"] or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""How far a score might lie elsewhere: trajectories, or whole groups of them, drawn again with replacement."""
+"""Intervals of a score: trajectories, or whole groups of them, are drawn again with replacement."""
 
 from __future__ import annotations
 

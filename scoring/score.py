@@ -52,7 +52,7 @@ class ScoreSettings:
 
 
 class _Tally:
-    """What is kept of trajectories that are gone: their sums, a few numbers each."""
+    """Sums of each trajectory: a few numbers, which are all that stays in memory."""
 
     def __init__(self, bank: Bank, settings: ScoreSettings) -> None:
         import numpy as np

@@ -67,12 +67,11 @@ class Outcomes:
     trajectory: NDArray[bool_]
     """Whether the step's whole trajectory passes."""
     cost: NDArray[float64]
-    """USD. A step without a prediction is made by the strong tier: somebody had to make it, and a router that abstains
-    shall not look cheap."""
+    """USD. A step without a prediction costs what the strong tier does: else one that abstains would look cheap."""
 
 
 def outcomes(batch: Batch, predicted: NDArray[int64]) -> Outcomes:
-    """Hold predicted tiers (indexes; negative: none) against the labels."""
+    """Compare predicted tiers (indexes; negative: none) with the labels."""
     import numpy as np
 
     there = predicted >= 0

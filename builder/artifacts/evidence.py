@@ -46,7 +46,7 @@ def trial_evidence(record: TrialRecord, tier: str) -> dict[str, Any]:
 
 
 def _fresh_draws(name: str, trials: list[TrialRecord]) -> dict[str, Any]:
-    """How fresh executions came out, where the protocol asks for them: how many, how many accepted, their verdicts."""
+    """Fresh executions, where the protocol asks for them: how many, how many were accepted, and their verdicts."""
     if not trials:
         return {}
     verdicts = Counter(trial.verdict.value for trial in trials)

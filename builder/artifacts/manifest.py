@@ -38,6 +38,7 @@ def _needed(ledger: Ledger, prices: Mapping[str, Price]) -> dict[str, Any]:
 
 
 def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest]) -> dict[str, Any]:
+    """The manifest of a run whose other files are `files`."""
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen, versions = run.ledger.meta.run.protocol, run.ledger.meta.versions.to_json()

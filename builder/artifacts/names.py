@@ -3,6 +3,4 @@
 from __future__ import annotations
 
 ROWS, EVIDENCE, QUEUE = "question_bank.jsonl", "evidence.jsonl", "audit_queue.jsonl"
-
-
 MANIFEST, SPEND = "manifest.json", "spend.json"

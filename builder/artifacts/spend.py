@@ -53,5 +53,6 @@ def _tokens(usage: Usage) -> dict[str, int]:
 
 
 def list_price(prices: Mapping[str, Price], model: str, usage: Usage) -> float:
+    """USD of some usage; 0 for a model without a price."""
     price = prices.get(model)
     return round(price.cost(usage), 6) if price else 0.0

@@ -28,6 +28,7 @@ class Summary:
 
 
 def count_held_back(ledger: Ledger, summary: Summary) -> None:
+    """Add the instances without rows to the summary, by reason."""
     for record in ledger.instances(InstanceState.DROPPED, InstanceState.BLOCKED, InstanceState.OPEN):
         if record.state is InstanceState.DROPPED:
             summary.drops[record.benchmark][record.reason] += 1

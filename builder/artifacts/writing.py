@@ -24,7 +24,8 @@ from stepdown.builder.run.spent import read_paid_file
 
 
 def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
-    """Write the run's files, unless they stand there as they would be written. Delete one to have all written anew.
+    """Write the run's files. Where they are there and nothing was recorded since, they stay: delete one to have all
+    written anew.
 
     `multi_step` says of each benchmark whether its steps are audited.
     """
@@ -32,7 +33,7 @@ def write_artifacts(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
 
 
 def _read_current(run: RunFolder) -> Summary | None:
-    """What the run's files hold, where nothing was recorded since they were written and no byte of them changed."""
+    """The summary of the files that are there; None where they are not what would be written now."""
     digests = run.ledger.artifacts.digests
     if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
         return None

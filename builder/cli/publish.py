@@ -23,8 +23,8 @@ from stepdown.releases.publish import PublishRefused, PublishSettings, publish
 @click.option("--name", help="Of the release; the folder's name where none is given.")
 @click.option("--version", default="1.0.0", show_default=True, help="Of the release.")
 @click.option("--date", "day", help="When it is published, YYYY-MM-DD; today where none is given.")
-@click.option("--creator", default="", help="Who answers for it.")
-@click.option("--url", default="", help="Where it will be had.")
+@click.option("--creator", default="", help="Who publishes it.")
+@click.option("--url", default="", help="Where it can be downloaded.")
 @click.option(
     "--license", "terms", default="Apache-2.0", show_default=True, help="Of the labels. LICENSE.md has the texts' own."
 )
@@ -73,15 +73,15 @@ def command(
     and field, and the exit code is 2.
 
     \b
-        Writes into the folder:
-          question_bank.jsonl   all rows, with `group` and `split`
-          data/*.parquet        the same, as datasets.load_dataset reads them
-          README.md             the dataset card
-          croissant.json        the same for other tools
-          manifest.json         counts, pools, protocols, drops, digests of the files
-          LICENSE.md, SHA256SUMS
+    Writes into the folder:
+      question_bank.jsonl   all rows, with `group` and `split`
+      data/*.parquet        the same, as datasets.load_dataset reads them
+      README.md             the dataset card
+      croissant.json        the same for other tools
+      manifest.json         counts, pools, protocols, drops, digests of the files
+      LICENSE.md, SHA256SUMS
 
-        Runs may be of different pools; their tiers must be the same.
+    Runs may be of different pools; their tiers must be the same.
     """
     settings = PublishSettings(
         name=name or out.resolve().name,

@@ -82,7 +82,7 @@ def command(
       Combined   the mean of the four
 
     Intervals (95%) are those of a bootstrap over trajectories. Beside the score stand every fixed tier, chance, and
-    the best fixed tier chosen on training groups only, with what choosing it in hindsight would have flattered.
+    the best fixed tier chosen on training groups only, and how much too high it would stand if chosen in hindsight.
     """
     require("release", "numpy")
     if outcomes is not None:
@@ -109,7 +109,7 @@ def command(
         picks = ", ".join(dict.fromkeys(fold.chosen for fold in best.folds))
         out.print(
             f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in "
-            f"hindsight {_percent(best.hindsight['Combined'])}: {best.difference:.2f} points of flattery",
+            f"hindsight {_percent(best.hindsight['Combined'])}: {best.difference:.2f} points too high",
             markup=False,
         )
     if not found.best_fixed:

@@ -20,11 +20,11 @@ from stepdown.builder.run.spent import FILE_NAME, Spent
 _WIDTH = 80
 """Bytes of the file, the same for any total: one write replaces it, and a kill cannot leave half of one."""
 _LOOK = 0.2
-"""Seconds between two looks at `stop` while calls in hand decide whether another may begin."""
+"""Seconds between two looks at `stop` while a call waits for others to end."""
 
 
 class _InHand:
-    """One call in hand. A class, not a generator: it is entered for every call."""
+    """One call that is being made. A class, since a context manager made of a generator costs time at every call."""
 
     __slots__ = ("_guard", "_model", "_price")
 

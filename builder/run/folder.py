@@ -29,7 +29,7 @@ SHOWN_DIFFERENCES = 4
 
 
 class RunFolder:
-    """An open run: its folder, ledger and config. Made by `opened`."""
+    """An open run: its folder, ledger and config. Made by `open_for_work`."""
 
     def __init__(self, path: Path, ledger: Ledger, config: Config) -> None:
         self.path, self.ledger, self.config = path, ledger, config

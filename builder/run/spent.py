@@ -26,7 +26,7 @@ class Spent:
 
 
 def read_spent(folder: Path, ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
-    """What a run has paid over all its processes, what a killed one did not book included.
+    """What a run has paid in all its processes, with what a killed one paid and did not record.
 
     `prices` are by model; one that is not among them costs nothing.
     """
