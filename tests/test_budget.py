@@ -182,54 +182,54 @@ def test_a_lost_total_is_taken_from_the_ledger(shop: Shop, provider: Start) -> N
 
 def test_a_call_that_might_be_one_too_many_waits_for_those_in_hand() -> None:
     """One call is in hand, one is left: where the first ends unpaid, the second may begin."""
-    purse, begun = BudgetGuard(Budget(calls=1)), threading.Event()
+    guard, begun = BudgetGuard(Budget(calls=1)), threading.Event()
 
     def second() -> None:
-        with purse.call(MODEL) as pay:
+        with guard.call(MODEL) as pay:
             begun.set()
             pay(CALL)
 
     waiting = threading.Thread(target=second)
-    with purse.call(MODEL):
+    with guard.call(MODEL):
         waiting.start()
         assert not begun.wait(0.3)
     waiting.join(5)
-    assert purse.spent.calls == 1
-    assert purse.spent.usd == pytest.approx(1.0)
-    with pytest.raises(BudgetReached), purse.call(MODEL):
+    assert guard.spent.calls == 1
+    assert guard.spent.usd == pytest.approx(1.0)
+    with pytest.raises(BudgetReached), guard.call(MODEL):
         pass
 
 
 def test_a_call_that_waits_for_the_budget_ends_with_the_run() -> None:
     stop = threading.Event()
-    purse = BudgetGuard(Budget(calls=1), stop=stop)
-    with purse.call(MODEL):
+    guard = BudgetGuard(Budget(calls=1), stop=stop)
+    with guard.call(MODEL):
         threading.Timer(0.05, stop.set).start()
-        with pytest.raises(Interrupted) as raised, purse.call(MODEL):
+        with pytest.raises(Interrupted) as raised, guard.call(MODEL):
             pass
     assert not isinstance(raised.value, BudgetReached)
 
 
 def test_many_threads_never_begin_a_call_too_many(tmp_path: Path) -> None:
-    purse, limit = BudgetGuard(Budget(calls=300), folder=tmp_path), 300
+    guard, limit = BudgetGuard(Budget(calls=300), folder=tmp_path), 300
     made: list[int] = []
 
     def work() -> None:
         for _ in range(100):
             try:
-                with purse.call(MODEL) as pay:
+                with guard.call(MODEL) as pay:
                     made.append(1)
                     pay(CALL)
             except BudgetReached:
                 return
 
-    with purse:
+    with guard:
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(made) == purse.spent.calls == limit
+    assert len(made) == guard.spent.calls == limit
 
 
 def test_a_model_that_gives_hints_is_paid_for_too(shop: Shop, provider: Start) -> None:

@@ -62,7 +62,7 @@ class Disturbed(RunProgress):
                 raise RunStopped("crashed")
 
 
-class Bench:
+class PlantedRun:
     """A run of the planted workload in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -149,10 +149,10 @@ def _strong_shortens(options: Mapping[str, Any] | None) -> bool:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def planted_run() -> Iterator[PlantedRun]:
     """For property tests, in which fixtures are shared by all examples."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Bench(Path(folder))
+        yield PlantedRun(Path(folder))
 
 
 def of_instance(hints: Mapping[tuple[int, int], int], number: int) -> dict[int, int]:
@@ -194,7 +194,7 @@ def test_the_engine_pays_what_the_oracle_does_on_the_corpus(
     """Its first instances, which a longer run has too."""
     source = {"instances": instances, "steps": steps}
     rows = [instance.task["tiers"] for instance in Planted().instances(source)]
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     assert run.build(run.write(source, {"early_verdicts": early}))
     expected = {number: search(World(row, early=early)) for number, row in enumerate(rows, 1)}
     agree(run.found(), expected)
@@ -217,7 +217,7 @@ def test_tiers_are_drawn_as_the_design_says_and_instances_one_by_one() -> None:
 def test_on_a_monotone_pool_labels_trials_and_calls_are_the_protocols(
     plan: list[list[int]], hints: dict[tuple[int, int], int], early: bool, workers: int, cascade: int
 ) -> None:
-    with bench() as run:
+    with planted_run() as run:
         config = run.write(plan, {"early_verdicts": early}, {"cascade": cascade}, hints, workers)
         assert run.build(config)
         expected = {
@@ -242,7 +242,7 @@ def test_no_interruption_changes_a_byte_or_pays_a_call_twice(
     disturbances: list[tuple[int, bool]],
     workers: int,
 ) -> None:
-    with bench() as run, bench() as undisturbed:
+    with planted_run() as run, planted_run() as undisturbed:
         for at, crash in disturbances:
             if run.build(run.write(plan, hints=hints, workers=workers), at, crash):
                 break
@@ -257,7 +257,7 @@ def test_no_interruption_changes_a_byte_or_pays_a_call_twice(
 def test_kill_9_changes_no_byte(tmp_path: Path, seed: int) -> None:
     plan = {"instances": 6, "steps": 6}
     draw = random.Random(seed)
-    undisturbed, killed = Bench(tmp_path / "whole"), Bench(tmp_path / "killed")
+    undisturbed, killed = PlantedRun(tmp_path / "whole"), PlantedRun(tmp_path / "killed")
     options = {"latency": 0.002}
     assert undisturbed.build(undisturbed.write(plan, options))
     config = killed.write(plan, options, workers=2)
@@ -309,7 +309,7 @@ def test_with_shorter_continuations_and_effects_across_steps_the_search_is_the_p
         number: World(row, of_instance(hints, number), early=early, same_length=same, effects=effects, shorter=shorter)
         for number, row in enumerate(plan, 1)
     }
-    with bench() as run:
+    with planted_run() as run:
         assert run.build(run.write(plan, options, rules, hints))
         found = run.found()
         agree(found, {number: search(world) for number, world in worlds.items()})
@@ -322,7 +322,7 @@ def test_with_shorter_continuations_and_effects_across_steps_the_search_is_the_p
 
 
 def test_a_pair_of_downgrades_that_fails_only_together_keeps_the_later_step_up(tmp_path: Path) -> None:
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     assert run.build(run.write([[0, 0, 0]], {"effects": [[1, 3]]}))
     assert run.labels() == [[0, 0, 3]]
 
@@ -335,7 +335,7 @@ def test_a_shorter_continuation_tightens_the_limit_or_is_not_accepted_as_the_rul
     tmp_path: Path, rule: str, models: list[str], limits: list[int]
 ) -> None:
     """The first model makes steps 1 and 2 at once."""
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     assert run.build(run.write([[0, 0, 0]], {"shorter": {"0-0": [1]}}, {"step_rule": rule}))
     answer = run.found()[1]
     assert (answer.models, [trial.limit for trial in answer.tried]) == (models, limits)
@@ -343,7 +343,7 @@ def test_a_shorter_continuation_tightens_the_limit_or_is_not_accepted_as_the_rul
 
 def test_a_trial_that_would_outlast_the_current_trajectory_is_stopped_and_incomplete(tmp_path: Path) -> None:
     """The strong model makes steps 1 and 2 at once; nobody below it can, so each takes a call too many."""
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     assert run.build(run.write([[0, 0, 0]], {"shorter": {"3-0": [1]}}))
     assert run.labels() == [[3, 0]]
     assert {trial.verdict for trial in run.found()[1].tried if trial.step == 1} == {"incomplete"}
@@ -362,7 +362,7 @@ def test_of_noisy_models_just_enough_samples_are_drawn(
 ) -> None:
     passes, of = acceptance
     options = {"noise": {"chance": chance, "seed": seed}, "early_verdicts": early}
-    with bench() as run, bench() as again:
+    with planted_run() as run, planted_run() as again:
         assert run.build(run.write(plan, options, {"acceptance": {"passes": passes, "of": of}}))
         found = run.found()
         for number, row in enumerate(plan, 1):
@@ -378,7 +378,7 @@ def test_of_noisy_models_just_enough_samples_are_drawn(
 
 
 def test_samples_are_draws_of_their_own(tmp_path: Path) -> None:
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     options = {"noise": {"chance": {"0-0": 0.5}}}
     run.build(run.write({"instances": 20, "steps": 3}, options, {"acceptance": {"passes": 2, "of": 3}, "cascade": 1}))
     by_candidate: dict[tuple[int, int], set[str]] = {}
@@ -392,7 +392,7 @@ def test_samples_are_draws_of_their_own(tmp_path: Path) -> None:
 # Answers belong to their prefix
 
 
-def assert_no_answer_is_stale(run: Bench) -> None:
+def assert_no_answer_is_stale(run: PlantedRun) -> None:
     """Every assistant's message is a step of the seed, or what its model says to the very messages before it."""
     harness = Planted()
     (instance,) = harness.instances({"tiers": [[0]]})
@@ -414,7 +414,7 @@ def test_a_stale_answer_is_never_served_after_an_upstream_lock_changed(
     plan: list[list[int]], hints: dict[tuple[int, int], int]
 ) -> None:
     """Runs that share a cache lock other models at the same steps, so the same steps come after other prefixes."""
-    with bench() as first, bench() as second, bench() as third:
+    with planted_run() as first, planted_run() as second, planted_run() as third:
         cache = first.folder / "shared"
         assert first.build(first.write(plan, cache=cache))
         assert second.build(second.write(plan, cache=cache, reverse=True, hints=hints))
@@ -434,7 +434,7 @@ def test_volatile_text_and_replays_without_checkpoints_change_neither_labels_nor
     tmp_path: Path, options: dict[str, bool]
 ) -> None:
     plan = [[0, 3, 1, 0], [2, 0, 0, 3]]
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     assert not run.build(run.write(plan, options), at=30)
     assert run.build(run.write(plan, options))
     assert run.labels() == plan
@@ -473,7 +473,7 @@ def test_from_a_checkpoint_and_from_a_full_replay_an_episode_goes_on_alike(
 
 
 def test_a_finished_run_writes_its_files_anew_only_where_they_are_not_what_they_were(tmp_path: Path) -> None:
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     config = run.write([[0, 3], [1, 0]])
     assert run.build(config)
     whole, stamp = run.files(), (run.run / ROWS).stat().st_ino
@@ -496,7 +496,7 @@ def test_a_finished_run_writes_its_files_anew_only_where_they_are_not_what_they_
 def test_files_grow_with_what_was_paid_for_and_not_with_the_square_of_the_steps(tmp_path: Path) -> None:
     per_call = []
     for instances, steps in ((18, 10), (2, 30)):
-        run = Bench(tmp_path / str(steps))
+        run = PlantedRun(tmp_path / str(steps))
         assert run.build(run.write({"instances": instances, "steps": steps}))
         size = sum(path.stat().st_size for path in run.run.rglob("*") if path.is_file())
         per_call.append(size / run.calls)
@@ -507,7 +507,7 @@ def test_files_grow_with_what_was_paid_for_and_not_with_the_square_of_the_steps(
 def test_memory_does_not_grow_with_instances(tmp_path: Path) -> None:
     peaks: list[int] = []
     for instances in (10, 10, 60):  # the first warms up what is kept for good
-        run = Bench(tmp_path / f"{instances}-{len(peaks)}")
+        run = PlantedRun(tmp_path / f"{instances}-{len(peaks)}")
         config = run.write({"instances": instances, "steps": 4}, {"early_verdicts": True})
         tracemalloc.start()
         assert run.build(config)
@@ -554,7 +554,7 @@ def test_a_wrong_source_is_named_before_the_first_instance(source: dict[str, Any
 
 
 def test_a_run_without_a_provider_never_imports_the_provider_library(tmp_path: Path) -> None:
-    run = Bench(tmp_path)
+    run = PlantedRun(tmp_path)
     config = run.write([[0, 1]])
     script = (
         "import sys; from stepdown.builder.cli.main import main\n"

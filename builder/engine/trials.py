@@ -16,7 +16,7 @@ from stepdown.builder.records import Outcome, Trajectory, Trial, Verdict
 from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
 from stepdown.judges.panel import rule_on_case
 
-Execute = Callable[[Replayer], Outcome]
+Execution = Callable[[Replayer], Outcome]
 """Executes a trajectory by a replayer, that of the thread it is called in."""
 
 _Place = tuple[Purpose, int, int, str, int]
@@ -29,7 +29,7 @@ def _place(purpose: Purpose, trial: Trial) -> _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Executor:
-    """What one thread executes trials with."""
+    """The calls and the replayer of one thread."""
 
     calls: Calls
     replayer: Replayer
@@ -38,8 +38,9 @@ class _Executor:
 class TrialRecorder:
     """Executes and records the trials of one instance; one that is in the ledger already is not executed again.
 
-    What is done with outcomes is a function of them. So who goes through the same work again after an interruption is
-    given the recorded outcomes first, and arrives where it was interrupted. Threads may share a recorder.
+    What is executed next depends on the outcomes so far and on nothing else. So after an interruption the same work is
+    gone through again: it is given the recorded outcomes, and arrives where it was interrupted. Threads may share a
+    recorder.
     """
 
     def __init__(self, job: Job, context: RunContext) -> None:
@@ -54,11 +55,11 @@ class TrialRecorder:
         # The ledger's id of each trajectory that a trial may start from, by identity.
         self._ids: list[tuple[Trajectory, int]] = []
 
-    def execute(self, purpose: Purpose, trial: Trial, execute: Execute, base: Trajectory | None = None) -> Outcome:
-        """The outcome of a trial: the recorded one, or that of an execution now, which is recorded first.
+    def execute(self, purpose: Purpose, trial: Trial, execution: Execution, base: Trajectory | None = None) -> Outcome:
+        """The outcome of a trial: the recorded one, or that of an execution now, which is recorded before this returns.
 
-        `base` is the current trajectory that the trial starts from, where it starts from one: a trajectory that an
-        earlier trial of this recorder came to, or that it has read. Raises Interrupted where the run is to stop.
+        `base` is the trajectory that the trial starts from, where it starts from one: an outcome of this recorder, or
+        read by it. Raises Interrupted where the run is to stop.
         """
         known = self._recorded.get(_place(purpose, trial))
         if known is not None:
@@ -66,7 +67,7 @@ class TrialRecorder:
         if self._context.stop.is_set():
             raise Interrupted("stopped")
         executor = self._executor
-        outcome = execute(executor.replayer)
+        outcome = execution(executor.replayer)
         accepted = is_accepted(outcome, trial.limit, self._rules)
         trial_id = self._ledger.record(
             self._job.record.id,
@@ -82,10 +83,10 @@ class TrialRecorder:
         return outcome
 
     def execute_to_verdict(
-        self, purpose: Purpose, trial: Trial, execute: Execute, base: Trajectory | None = None
+        self, purpose: Purpose, trial: Trial, execution: Execution, base: Trajectory | None = None
     ) -> Outcome:
-        """The outcome of a trial that must come to a verdict. Raises Blocked where it is technical."""
-        outcome = self.execute(purpose, trial, execute, base)
+        """The outcome of a trial that needs a verdict. Raises Blocked where it is technical."""
+        outcome = self.execute(purpose, trial, execution, base)
         if outcome.verdict is Verdict.TECHNICAL:
             raise Blocked(trial.step, trial.tier, outcome.reason)
         return outcome
@@ -102,7 +103,7 @@ class TrialRecorder:
 
     @property
     def calls(self) -> Calls:
-        """The calling thread's own way to ask about the instance, for questions that belong to no trial."""
+        """The calling thread's calls, for questions that belong to no trial."""
         return self._executor.calls
 
     def _read_outcome(self, known: TrialRecord) -> Outcome:
