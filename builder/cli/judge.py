@@ -91,7 +91,7 @@ def _read_case(
     options = {"--question": question, "--evidence": evidence, "--answer": answer}
     if file is not None:
         if given := [name for name, value in [*options.items(), ("--reference", references)] if value]:
-            raise BadInput(f"CASE says it already: leave out {given[0]}", file=file)
+            raise BadInput(f"the CASE file has all of it: leave out {given[0]}", file=file)
         try:
             value = json.loads(read_text(file))
         except (ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ import pytest
 from stepdown.judges.prompts import prompts_digest
 from tests.conftest import Shop, stepdown
 from tests.judges import playing
-from tests.judges.desks import config, knowing, panel
+from tests.judges.infodesk import config, knowing, panel
 from tests.judges.playing import reporting
 from tests.provider import FAULTS, Answer, Failing, Fault, Provider, Request
 

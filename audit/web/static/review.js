@@ -1,20 +1,21 @@
-// Keys, and saving without leaving the page before it is known to be saved. All works without this file but the keys.
+// The keys, and saving: the page is left only when the server says that a verdict is saved. Without this file everything
+// but the keys works.
 "use strict";
 
-const QUIET = 350; // milliseconds in which a step that was just shown takes no verdict: the key was meant for the last one
+const QUIET = 350; // milliseconds in which a new step takes no verdict: the key was meant for the step before
 const THEMES = ["auto", "light", "dark"];
 
-function kept(store, key, value) {
-  try { // storage may be switched off
+function storageItem(store, key, value) {
+  try { // the browser's storage may be switched off
     if (value === undefined) return store().getItem(key);
     store().setItem(key, value);
-  } catch { /* then nothing is kept */ }
+  } catch { /* then nothing is remembered */ }
   return null;
 }
 
 const local = () => window.localStorage;
 const session = () => window.sessionStorage;
-document.documentElement.dataset.theme = kept(local, "theme") || "auto";
+document.documentElement.dataset.theme = storageItem(local, "theme") || "auto";
 
 document.addEventListener("DOMContentLoaded", () => {
   const find = (selector) => document.querySelector(selector);
@@ -71,17 +72,17 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   }
 
-  // Notes that are not saved yet outlive the page, and so do those of a verdict that is taken back. They are shown only
-  // in place of the very notes that they were written over: what was saved elsewhere meanwhile is newer.
+  // Notes that are not saved yet are remembered when the page is left, and so are those of a verdict that is taken back.
+  // They are shown only where the saved notes are still the ones that they were written over: others are newer.
 
   const draftKey = () => `notes ${main.dataset.step} ${form.elements.prefix.value}`;
   function keepDraft(sent) {
-    kept(session, draftKey(), JSON.stringify({ text: notes.value, over: sent ? null : notes.defaultValue }));
+    storageItem(session, draftKey(), JSON.stringify({ text: notes.value, over: sent ? null : notes.defaultValue }));
   }
 
   function draft() {
     try {
-      return JSON.parse(kept(session, draftKey()));
+      return JSON.parse(storageItem(session, draftKey()));
     } catch {
       return null;
     }
@@ -97,9 +98,9 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
 
-  // Long texts, a portion at a time. What comes is built as text nodes: nothing is parsed as HTML.
+  // Long texts, a portion at a time. They are inserted as text nodes: nothing is parsed as HTML.
 
-  function built([mono, runs]) {
+  function buildBlock([mono, runs]) {
     const block = document.createElement("div");
     block.className = mono ? "mono fetched" : "prose fetched";
     block.dir = mono ? "ltr" : "auto";
@@ -118,13 +119,13 @@ document.addEventListener("DOMContentLoaded", () => {
     return block;
   }
 
-  async function more(gap) {
+  async function fetchMore(gap) {
     const address = new URL(gap.querySelector("a").href);
     address.searchParams.set("start", gap.dataset.start);
     const answer = await fetch(address, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(String(answer.status));
     const portion = await answer.json();
-    gap.before(...portion.blocks.map(built));
+    gap.before(...portion.blocks.map(buildBlock));
     gap.dataset.start = portion.end;
     const left = Number(gap.dataset.end) - portion.end;
     gap.querySelector(".left").textContent = `${left.toLocaleString("en")} characters left out`;
@@ -136,21 +137,21 @@ document.addEventListener("DOMContentLoaded", () => {
     const all = gap.querySelector(".all");
     all.hidden = false;
     let fetching = false;
-    const fetched = async (whole) => {
+    const fetchParts = async (whole) => {
       if (fetching) return;
       fetching = true;
       try {
-        while (await more(gap) && whole) await new Promise(requestAnimationFrame);
+        while (await fetchMore(gap) && whole) await new Promise(requestAnimationFrame);
       } catch {
         say("The rest of the text can not be had: the server does not answer.");
       }
       fetching = false;
     };
-    all.addEventListener("click", () => fetched(true));
-    gap.querySelector("a").addEventListener("click", (event) => { event.preventDefault(); fetched(false); });
+    all.addEventListener("click", () => fetchParts(true));
+    gap.querySelector("a").addEventListener("click", (event) => { event.preventDefault(); fetchParts(false); });
   }
 
-  // Moving about
+  // Moving through the page
 
   function toLast() {
     const last = find("#last");
@@ -178,24 +179,24 @@ document.addEventListener("DOMContentLoaded", () => {
     find("#unfold").textContent = folded ? "Fold all" : "Unfold all";
   }
 
-  function theme() {
+  function switchTheme() {
     const root = document.documentElement;
     root.dataset.theme = THEMES[(THEMES.indexOf(root.dataset.theme) + 1) % THEMES.length];
-    kept(local, "theme", root.dataset.theme);
-    named();
+    storageItem(local, "theme", root.dataset.theme);
+    showTheme();
   }
 
-  function named() {
+  function showTheme() {
     find("#theme").textContent = `Theme: ${document.documentElement.dataset.theme}`;
     find("#theme").title = "Dark, light, or as the system has it (d)";
   }
 
-  for (const [selector, act] of [["#theme", theme], ["#to-help", () => help.showModal()], ["#unfold", unfold]]) {
+  for (const [selector, act] of [["#theme", switchTheme], ["#to-help", () => help.showModal()], ["#unfold", unfold]]) {
     const button = find(selector);
     if (button) { button.hidden = false; button.addEventListener("click", act); }
   }
   find("#to-last")?.addEventListener("click", (event) => { event.preventDefault(); toLast(); });
-  named();
+  showTheme();
   if (find("#no-search")) toMark(1);
 
   const follow = (selector) => { if (!busy) find(selector)?.click(); };
@@ -212,7 +213,7 @@ document.addEventListener("DOMContentLoaded", () => {
     n: () => notes?.focus(), "/": () => { search?.focus(); search?.select(); },
     j: () => follow("#next"), ArrowRight: () => follow("#next"), k: () => follow("#back"), ArrowLeft: () => follow("#back"),
     u: () => { if (undo) undo.requestSubmit(); else say("There is nothing to undo."); },
-    g: toLast, e: () => find("#unfold") && unfold(), o: () => follow("#to-queue"), d: theme, "?": () => help.showModal(),
+    g: toLast, e: () => find("#unfold") && unfold(), o: () => follow("#to-queue"), d: switchTheme, "?": () => help.showModal(),
     Escape: () => follow("#no-search"),
   };
 

@@ -52,8 +52,8 @@ def _undo(run: Path) -> None:
     click.echo(f"revision {number} is taken back")
     try:
         click.echo(printable(f"a release now takes its files from {revisions.current_files(run)}"))
-    except BadInput as error:  # the one that stands now may be of an earlier state of the run
-        click.echo(printable(f"what stands now is of no use to a release: {error}", longest=2000), err=True)
+    except BadInput as error:  # the revision that counts now may be of an earlier state of the run
+        click.echo(printable(f"a release can not take the files that count now: {error}", longest=2000), err=True)
 
 
 commands = (_apply, _undo)

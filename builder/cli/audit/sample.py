@@ -103,7 +103,10 @@ def command(
             share_out_steps(store, names, overlap, plan.seed)
             _report(store, steps, new)
             if none := [name for name in names if not store.progress(name).total]:
-                click.echo(f"no step is left for {printable(', '.join(none))}: what is assigned stays so", err=True)
+                click.echo(
+                    f"no step is left for {printable(', '.join(none))}: assigned steps stay with their reviewers",
+                    err=True,
+                )
             if settle is not None:
                 name = reviewer_name(settle, field="--settle")
                 click.echo(

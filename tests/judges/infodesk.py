@@ -74,7 +74,7 @@ def config(url: str, scenes: list[str], judge: Mapping[str, Any] | None, **opera
         for number, (tier, name) in enumerate({"low": "weak", "mid": "fair", "high": "able"}.items())
     ]
     workload = {
-        "harness": "tests.judges.desks:InfoDesk",
+        "harness": "tests.judges.infodesk:InfoDesk",
         "source": {"scenes": scenes},
         "seeds": {"source": "collect"},
     }
