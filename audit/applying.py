@@ -1,4 +1,4 @@
-"""Applies what reviewers settled: one pass over a run's rows and evidence, an instance at a time."""
+"""Applies the reviewers' verdicts in one pass over a run's rows and evidence, one instance at a time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RevisionCounts:
     labels: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Rows of the revision by tier name."""
     outcomes: dict[str, Counter[ReviewOutcome]] = field(default_factory=lambda: defaultdict(Counter))
-    """Sampled steps by what their review came to."""
+    """Sampled steps by the outcome of their review."""
     lowered: int = 0
     """Rows of the revision whose label is lower than the one that was executed."""
     held_back: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -50,12 +50,12 @@ class RevisionCounts:
     held_models: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Instances that are held back by the model of their seed."""
     missed: Counter[DrawnPlan] = field(default_factory=Counter)
-    """Rows that a plan of the sample takes and that are not in it."""
+    """Rows that a plan of the sample takes, but that are not in the sample."""
     reviewers: set[str] = field(default_factory=set)
 
 
 class RevisionPass:
-    """One pass over the rows of a run in which what its reviewers settled is applied."""
+    """One pass over the rows of a run that applies its reviewers' verdicts."""
 
     def __init__(self, store: AuditStore, tiers: Sequence[Tier], seed_model: Callable[[AuditStep], str]) -> None:
         self._store, self._tiers, self._seed_model = store, tiers, seed_model
@@ -63,7 +63,7 @@ class RevisionPass:
         self.counts = RevisionCounts()
 
     def apply(self, steps: Iterable[LabelledStep]) -> Iterator[LabelledStep]:
-        """The steps of the revision. Instances that are held back have none."""
+        """The steps of the revision. Instances that are held back are left out."""
         for (workload, instance_id), group in groupby(steps, lambda step: (step.row.benchmark, step.row.instance_id)):
             rows = list(group)
             self.counts.steps[workload] += len(rows)
@@ -74,13 +74,13 @@ class RevisionPass:
                 yield step
 
     def _count_missed(self, workload: str, rows: Sequence[LabelledStep], sampled: Set[str]) -> None:
-        """Count the rows that the sample's own plans take and it has not: the run has grown since it was drawn."""
+        """Count the rows that the sample's plans take and the sample lacks: the run has grown since it was drawn."""
         for row_id in (step.row.id for step in rows):
             if row_id not in sampled:
                 self.counts.missed.update([plan for plan in self._plans if plan.takes(workload, row_id)][:1])
 
     def _revise(self, rows: Sequence[LabelledStep], sampled: Sequence[ReviewedStep]) -> list[LabelledStep]:
-        """An instance's steps with what their review came to; none where it is held back."""
+        """An instance's steps with the outcomes of their reviews; none where the instance is held back."""
         counts, outcomes = self.counts, []
         by_index = {step.row.step_index: step for step in rows}
         lowered = 0
@@ -108,7 +108,7 @@ class RevisionPass:
         return list(by_index.values())
 
     def _settled(self, step: LabelledStep, reviewed: ReviewedStep, outcome: ReviewOutcome) -> LabelledStep:
-        """The step with what its review came to in its evidence and, where that is a lower label, in its row.
+        """The step with the outcome of its review in its evidence and, where that lowers the label, in its row.
 
         Later prefixes stay as executed.
         """
@@ -134,7 +134,7 @@ class RevisionPass:
 
 
 def _of_this_prefix(row: Row, step: ReviewedStep) -> ReviewedStep:
-    """The step with those verdicts that were given on the very prefix of the row: others say nothing of it."""
+    """The step with only those verdicts that were given on the prefix that the row has."""
     prefix_digest = Prefix.start(row.messages, row.tools or ()).exact
     valid = tuple(said for said in step.said if said.prefix_digest == prefix_digest)
     return ReviewedStep(step.step, valid, step.awaited + len(step.said) - len(valid))

@@ -14,9 +14,9 @@ from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.errors import BadInput
 
 SPLIT = "split"
-"""Under which name is kept how steps are shared out."""
+"""The name under which is kept how steps are shared out."""
 _SETTLING = "settling"
-"""Under which name is kept which steps reviewers got because others disagree on them."""
+"""The name under which is kept which steps reviewers got because others disagree on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Reassigned:
     step: str
     taker: str
     had: bool
-    """Whether all who take over had it already: then one reviewer less is awaited."""
+    """Whether all who take over had it already. Then the step waits for one reviewer less."""
 
 
 class Reviewers:
@@ -45,7 +45,7 @@ class Reviewers:
         return bool(found[0][0]) if found else True
 
     def join(self, reviewer: str) -> str:
-        """Make a reviewer known, whose queue is every step unless steps were assigned to them; returns the name."""
+        """Make a reviewer known, and return the name. Their queue is every step unless steps were assigned to them."""
         name = reviewer_name(reviewer)
         with self._file.transaction() as db:
             self.refuse_look_alike(db, name)
@@ -53,7 +53,7 @@ class Reviewers:
         return name
 
     def refuse_look_alike(self, db: sqlite3.Connection, name: str) -> None:
-        """Raises BadInput for a new name that is most likely a known one mistyped: one person would count as two.
+        """Raises BadInput for a new name that is most likely a mistyped known one: one person would count as two.
 
         Within a transaction of the caller's.
         """
@@ -65,7 +65,7 @@ class Reviewers:
             )
 
     def assign(self, assignments: Iterable[tuple[str, str]], reviewers: Sequence[str]) -> None:
-        """Give steps to reviewers, as (reviewer, step id): these reviewers' queues hold what is assigned to them."""
+        """Assign steps to reviewers, as (reviewer, step id). Their queues then hold only what is assigned to them."""
         with self._file.transaction() as db:
             for name in map(reviewer_name, reviewers):
                 self.refuse_look_alike(db, name)
@@ -75,7 +75,7 @@ class Reviewers:
             db.executemany("INSERT OR IGNORE INTO assignments VALUES (?, ?)", assignments)
 
     def note_settling(self, reviewer: str, steps: Iterable[str]) -> None:
-        """Say that a reviewer gets these steps because others disagree on them."""
+        """Record that a reviewer gets these steps because others disagree on them."""
         settling = self._file.meta(_SETTLING) or {}
         self._file.set_meta(_SETTLING, {**settling, reviewer: sorted({*settling.get(reviewer, ()), *steps})})
 
@@ -91,11 +91,11 @@ class Reviewers:
                 db.execute("INSERT OR IGNORE INTO assignments VALUES (?, ?)", (reviewer, step_id))
 
     def reassign(self, giver: str, takers: Sequence[str]) -> list[Reassigned]:
-        """Give what a reviewer was assigned and has not answered to others, each step to one of them, in equal shares
-        as far as they have not the step already; the moved steps in the queue's order. All of them or none.
+        """Give a reviewer's open steps to others, and return the moved steps in the queue's order. All of them or none.
 
-        What the giver said stays. The queue of a taker who is new is what they take. Steps that are shared out later go
-        to the takers in the giver's place. Raises BadInput where the giver is unknown or nothing is to be moved.
+        Each step goes to one of the takers, in equal shares, to one who does not have it already if there is one. The
+        giver's verdicts stay. The queue of a new taker is what they take. Steps that are shared out later go to the
+        takers in the giver's place. Raises BadInput where the giver is unknown or nothing is to be moved.
         """
         with self._file.transaction() as db:
             names = [reviewer_name(name, field="TO") for name in takers]

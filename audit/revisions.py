@@ -1,4 +1,4 @@
-"""Revisions of a run's files: what its reviewers found, applied. The run's own files stay; a revision can be undone."""
+"""Revisions of a run's files, to which the reviewers' verdicts are applied. The run's own files stay as they are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ APPLIED, UNDONE = "applied", "undone"
 
 
 def current_files(run_folder: Path) -> Path:
-    """The folder whose files a release takes: that of the newest revision that stands, else the run's own.
+    """The folder whose files a release takes: that of the newest revision not taken back, else the run's own.
 
     Raises BadInput where the run's files have changed since the revision was made from them, or the revision's files
     since it was applied.
@@ -68,7 +68,7 @@ def standing_revision(store: AuditStore) -> tuple[int, str] | None:
 
 
 def apply(run_folder: Path) -> Mapping[str, Any]:
-    """Make a revision out of the run's own files and what its reviewers settled; its manifest.
+    """Make a revision of the run's own files by the reviewers' verdicts, and return its manifest.
 
     One instance is in memory at a time. Raises BadInput where the files are not what the run's manifest says, or do
     not hold every sampled step.
@@ -78,7 +78,7 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         store = stack.enter_context(AuditStore(run_folder))
         base = _read_manifest(run_folder)
         stack.enter_context(_lock_folder(run_folder / FOLDER))
-        heard = store.revisions.said()  # what is said from here on may be in some of the rows, and is not in all
+        known = store.revisions.count_entries()  # later entries may be in some of the rows, but not in all
         number = _next_number(run_folder, store)
         draft, place = run_folder / FOLDER / f".{number}.part", run_folder / FOLDER / str(number)
         shutil.rmtree(draft, ignore_errors=True)
@@ -89,13 +89,13 @@ def apply(run_folder: Path) -> Mapping[str, Any]:
         digest = write_document(draft / MANIFEST, manifest)
         draft.rename(place)
         sync_folder(place.parent)
-        store.revisions.record(number, APPLIED, digest, heard)
+        store.revisions.record(number, APPLIED, digest, known)
     return manifest
 
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Meanwhile no other process makes a revision here or takes one back: they wait. The folder is made if needed."""
+    """While the block runs, other processes wait to make a revision here or take one back. Makes the folder."""
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -106,13 +106,13 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def undo(run_folder: Path) -> int:
-    """Take the newest revision that stands back; its number. Its files stay. Raises BadInput where none stands."""
+    """Take the newest revision back, and return its number. Its files stay. Raises BadInput where there is none."""
     with AuditStore(run_folder) as store, _lock_folder(run_folder / FOLDER):
         standing = standing_revision(store)
         if standing is None:
             raise BadInput("no revision stands: there is nothing to take back", file=run_folder)
         number, digest = standing
-        store.revisions.record(number, UNDONE, digest, store.revisions.said())
+        store.revisions.record(number, UNDONE, digest, store.revisions.count_entries())
     return number
 
 

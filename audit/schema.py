@@ -1,4 +1,4 @@
-"""What the audit's SQLite file holds. The logs are append-only: the file itself refuses to change what was said."""
+"""The tables of the audit's SQLite file. Its logs are append-only: triggers refuse to change or delete an entry."""
 
 SCHEMA_VERSION = 2
 
@@ -16,7 +16,7 @@ CREATE TRIGGER reassignments_are_whole BEFORE DELETE ON reassignments
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END
 """
 UPGRADES = {1: REASSIGNMENTS}
-"""What a file of an earlier schema lacks: it holds people's work, and is brought up to this one, not refused."""
+"""The tables that a file of an earlier schema lacks. It holds people's work, so it is upgraded and not refused."""
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

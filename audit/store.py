@@ -39,10 +39,10 @@ T = TypeVar("T")
 
 
 class AuditStore:
-    """One run's audit: the sampled steps and what was said of them, its reviewers, its revisions. A context manager.
+    """One run's audit: its sampled steps, reviewers, verdicts and revisions. A context manager.
 
-    What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`), and
-    survives the process and the power.
+    What `record`, `undo` and the other writing methods did is on disk when they return (`synchronous=FULL`). It
+    survives a crash and a power failure.
     """
 
     def __init__(self, run_folder: Path, *, create: bool = False) -> None:
@@ -75,7 +75,7 @@ class AuditStore:
     # The sampled steps
 
     def add(self, steps: Iterable[AuditStep]) -> int:
-        """Keep sampled steps, in order, after those that are kept; returns how many are new. All of them or none."""
+        """Add sampled steps, in order, after those that are there; return how many are new. All of them or none."""
         with self._file.transaction() as db:
             before = db.total_changes
             db.executemany(
@@ -94,12 +94,12 @@ class AuditStore:
             yield from (_audit_step(row[1:]) for row in page)
 
     def of_instance(self, benchmark: str, instance_id: str) -> list[ReviewedStep]:
-        """The sampled steps of an instance, each with what was said of it."""
+        """The sampled steps of an instance, each with its verdicts."""
         query = f"SELECT {_STEP_COLUMNS} FROM steps WHERE benchmark = ? AND instance_id = ? ORDER BY step_index"  # noqa: S608
         return self._reviewed([_audit_step(row) for row in self._file.read(query, (benchmark, instance_id))])
 
     def reviewed(self) -> Iterator[ReviewedStep]:
-        """Every sampled step in the queue's order with what was said of it, read in portions."""
+        """Every sampled step in the queue's order with its verdicts, read in portions."""
         for portion in _portions(self.steps(), 500):
             yield from self._reviewed(portion)
 
@@ -268,7 +268,7 @@ class AuditStore:
         return {row[0]: _recorded(row) for row in rows}
 
     def spoken(self, reviewer: str) -> set[tuple[str, str, str]]:
-        """All that the reviewer ever said, whether it stands or not, as (step id, verdict, notes)."""
+        """Every verdict that the reviewer ever gave, whether it stands or not, as (step id, verdict, notes)."""
         query = "SELECT step, verdict, notes FROM log WHERE reviewer = ? AND verdict IS NOT NULL"
         return set(self._file.read(query, (reviewer,)))
 
@@ -291,7 +291,7 @@ class AuditStore:
     # Beside the verdicts
 
     def set_prelabels(self, prelabels: Mapping[str, PreLabel]) -> None:
-        """Keep a model's guesses by step id; those that were there for the steps are replaced."""
+        """Keep a model's guesses by step id. They replace earlier guesses at the same steps."""
         with self._file.transaction() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO prelabels VALUES (?, ?, ?)",
@@ -306,7 +306,7 @@ class AuditStore:
         return PreLabel(AuditVerdict(rows[0][0]), rows[0][1]) if rows else None
 
     def set_former(self, step_id: str, former: Iterable[FormerVerdict]) -> None:
-        """Keep what was said of a step in an earlier version, where it does not hold here."""
+        """Keep verdicts on a step from an earlier run that do not hold here."""
         with self._file.transaction() as db:
             db.executemany(
                 "INSERT OR IGNORE INTO former VALUES (?, ?, ?, ?, ?, ?)",
@@ -314,7 +314,7 @@ class AuditStore:
             )
 
     def former(self, step_id: str) -> list[FormerVerdict]:
-        """What was said of the step in the run that this one relabels, and why it does not hold any more."""
+        """The verdicts on a step from the run that this one relabels that do not hold here."""
         rows = self._file.read(
             "SELECT reviewer, verdict, notes, at, why FROM former WHERE step = ? ORDER BY reviewer", (step_id,)
         )
@@ -328,7 +328,7 @@ _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "
     "OR coalesce((SELECT everything FROM reviewers WHERE name = ?), 1))"
 )
-"""Whether a step is a reviewer's: assigned to them, or nothing was, so all are. A stranger's queue is everything."""
+"""Whether a step is in a reviewer's queue: it is assigned to them, or nothing is, as for an unknown name."""
 
 
 def _audit_step(row: Sequence[Any]) -> AuditStep:
@@ -345,7 +345,7 @@ _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain_notes(text: str) -> str:
-    """Notes as they are kept: lines end alike, and what no file format carries is gone.
+    """Notes as they are kept: with one form of line end, and without characters that file formats do not carry.
 
     >>> plain_notes("a\\r\\nb\\x00")
     'a\\nb'

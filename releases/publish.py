@@ -117,14 +117,14 @@ def _check_audit(source: RunSource, problems: Problems) -> None:
     if not (source.folder / AUDIT).is_file():
         return
     with AuditStore(source.folder) as store:
-        sampled, unheard = store.count(), store.revisions.unheard()
+        sampled, newer = store.count(), store.revisions.count_newer_entries()
     said = (source.manifest.audit or {}).get("sampled", 0)
     if said != sampled:
         problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
         problems.add(source.name(MANIFEST), problem, field="audit.sampled")
-    if unheard:
+    if newer:
         problem = (
-            f"reviewers have said or been reassigned {unheard} things since the latest revision: stepdown audit apply"
+            f"reviewers have said or been reassigned {newer} things since the latest revision: stepdown audit apply"
         )
         problems.add(source.name(MANIFEST), problem, field="audit")
 
