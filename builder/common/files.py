@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,12 @@ _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 class WholeFile:
     """A file to write into, that takes its place when it is finished; until then what stood there stands."""
 
-    def __init__(self, path: Path, *, durable: bool = False) -> None:
-        """`durable`: once finished, its bytes and its name survive a loss of power. Raises OSError."""
-        self._path, self._draft, self._durable = path, path.with_name(f".{path.name}.part"), durable
+    def __init__(self, path: Path, *, durable: bool = False, shared: bool = False) -> None:
+        """`durable`: once finished, its bytes and its name survive a loss of power. `shared`: several processes may
+        write it at once, and the last one to finish is the one whose file stands. Raises OSError.
+        """
+        own = f".{uuid.uuid4().hex[:8]}" if shared else ""  # else what a crash left is written over
+        self._path, self._draft, self._durable = path, path.with_name(f".{path.name}{own}.part"), durable
         self.file: IO[bytes] = self._draft.open("wb")
 
     def finish(self) -> None:
@@ -43,9 +47,9 @@ class WholeFile:
 
 
 @contextmanager
-def whole_file(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, durable: bool = False, shared: bool = False) -> Iterator[IO[bytes]]:
     """A file to write into, that takes its place when the block has ended, and not where it raised."""
-    with WholeFile(path, durable=durable) as whole:
+    with WholeFile(path, durable=durable, shared=shared) as whole:
         yield whole.file
         whole.finish()
 
@@ -61,9 +65,9 @@ def whole_text_file(path: Path, *, durable: bool = False) -> Iterator[TextIO]:
             text.detach()  # what was written goes to the file, which is not closed here
 
 
-def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+def write_text(path: Path, text: str, *, durable: bool = False, shared: bool = False) -> None:
     """Write a text as a whole file. Raises OSError where it can not be written."""
-    with whole_file(path, durable=durable) as file:
+    with whole_file(path, durable=durable, shared=shared) as file:
         file.write(text.encode())
 
 

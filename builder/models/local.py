@@ -7,7 +7,6 @@ import importlib.util
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.common.extras import how_to_install
+from stepdown.builder.common.files import whole_file
 from stepdown.builder.config.pool import Model, Weights
 from stepdown.builder.errors import BadInput
 
@@ -125,17 +125,10 @@ def _join_in(folder: Path, parts: Sequence[Path], sha256: str) -> Path:
     if target.is_file() and _read_sha256(target) == sha256:
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".joining-", delete=False) as whole:
-        try:
-            for part in parts:
-                with part.open("rb") as source:
-                    shutil.copyfileobj(source, whole, 1 << 20)
-            whole.flush()
-            os.fsync(whole.fileno())
-            os.replace(whole.name, target)
-        except BaseException:
-            Path(whole.name).unlink(missing_ok=True)
-            raise
+    with whole_file(target, durable=True, shared=True) as whole:
+        for part in parts:
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, whole, 1 << 20)
     return target
 
 

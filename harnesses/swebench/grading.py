@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 import uuid
@@ -24,6 +23,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from stepdown.builder.common.files import write_text
 from stepdown.builder.config.validation import JsonObject, Strict
 from stepdown.builder.errors import Lost, Technical
 from stepdown.builder.records import Instance, Verdict, clean_text, digest
@@ -296,12 +296,7 @@ class Grader:
     @staticmethod
     def _write(path: Path, record: Strict) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-        with new.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(record.model_dump(mode="json"), ensure_ascii=True))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_text(path, json.dumps(record.model_dump(mode="json"), ensure_ascii=True), durable=True, shared=True)
 
     def _one_at_a_time(self, task: Task, patch: bytes) -> Any:
         """The lock of this patch: two threads that have the same one grade it once."""
