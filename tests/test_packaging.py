@@ -24,17 +24,34 @@ import yaml
 
 from tests.conftest import ROOT
 
-NOT_SOURCES = (".*", "build", "runs", "*.egg-info", "__pycache__", "tests", "benchmarks", "docs", "upstream")
+NOT_SOURCES = (
+    ".git",
+    ".venv*",
+    ".*_cache",
+    ".hypothesis",
+    ".labelstudio",
+    "build",
+    "runs",
+    "*.egg-info",
+    "__pycache__",
+    "tests",
+    "benchmarks",
+    "docs",
+    "upstream",
+)
 CODE = ("audit", "builder", "harnesses", "judges", "releases", "reports", "scoring")
 GENERIC_NAMES = (*CODE, "configs", "data", "requirements")
 """Folders of the checkout, none of which may be a name that is installed."""
-BUILD_SDIST = "import sys, setuptools.build_meta as backend; print(backend.build_sdist(sys.argv[1]))"
+BUILD = "import sys, setuptools.build_meta as backend; getattr(backend, sys.argv[1])(sys.argv[2])"
+
+
+BUILDS_HERE = int(version("setuptools").partition(".")[0]) >= 77
+"""Whether the environment's own setuptools builds stepdown; else pip fetches one."""
 
 
 def wheel_of(source: Path, folder: Path) -> Path:
     """The wheel that pip builds from a folder of sources."""
-    new_enough = int(version("setuptools").partition(".")[0]) >= 77
-    offline = ["--no-build-isolation"] if new_enough else []
+    offline = ["--no-build-isolation"] if BUILDS_HERE else []
     words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(folder)]
     subprocess.run([*words, str(source)], check=True, cwd=folder.parent)
     (wheel,) = folder.glob("*.whl")
@@ -46,6 +63,15 @@ def copied_sources(folder: Path) -> Path:
     target = folder / "checkout"
     shutil.copytree(ROOT, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_SOURCES))
     return target
+
+
+def made_by_setuptools(what: str, source: Path, folder: Path) -> Path:
+    """The file that a hook of setuptools makes of sources."""
+    folder.mkdir()
+    words = [sys.executable, "-c", BUILD, what, str(folder)]
+    subprocess.run(words, cwd=source, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
 
 
 def files_in(wheel: Path) -> set[str]:
@@ -91,15 +117,23 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return made
 
 
+needs_setuptools = pytest.mark.skipif(
+    not BUILDS_HERE, reason="setuptools is older than the one that builds stepdown: make test installs it"
+)
+
+
+@needs_setuptools
+def test_an_editable_install_puts_one_name_on_the_path(tmp_path: Path) -> None:
+    source = copied_sources(tmp_path)
+    with zipfile.ZipFile(made_by_setuptools("build_editable", source, tmp_path / "editable")) as made:
+        (line,) = (made.read(name).decode().strip() for name in made.namelist() if name.endswith(".pth"))
+    assert Path(line).is_relative_to(source), "a folder, which type checkers follow, and no import hook"
+    assert [entry.name for entry in Path(line).iterdir() if entry.suffix != ".egg-info"] == ["stepdown"]
+
+
+@needs_setuptools
 def test_a_wheel_from_the_source_distribution_is_that_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    if int(version("setuptools").partition(".")[0]) < 77:
-        pytest.skip("setuptools is older than the one that builds stepdown: make test installs it")
-    sdists = tmp_path / "sdists"
-    sdists.mkdir()
-    words = [sys.executable, "-c", BUILD_SDIST, str(sdists)]
-    subprocess.run(words, cwd=copied_sources(tmp_path), check=True, capture_output=True)
-    (archive,) = sdists.glob("*.tar.gz")
-    with tarfile.open(archive) as unpacked:
+    with tarfile.open(made_by_setuptools("build_sdist", copied_sources(tmp_path), tmp_path / "sdists")) as unpacked:
         unpacked.extractall(tmp_path / "unpacked", filter="data")
     (source,) = (tmp_path / "unpacked").iterdir()
     assert files_in(wheel_of(source, tmp_path / "dist")) == files_in(wheel)
