@@ -55,17 +55,17 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
         names = list(_names(reviewers, store.reviewers.names()))
         accesses = [ReviewerAccess(name) for name in names]
-        with serve(store, cases, accesses, _tell, port) as server, handle_end_signals(server.stop):
+        with serve(store, cases, accesses, _report_error, port) as server, handle_end_signals(server.stop):
             for access in accesses:
                 store.reviewers.join(access.reviewer)
-                click.echo(f"{_done(store, access.reviewer)}: {access.link(server.port)}")
+                click.echo(f"{_progress_text(store, access.reviewer)}: {access.link(server.port)}")
             click.echo("open a link in a browser on this machine; Ctrl-C ends the server", err=True)
             server.wait()
         for name in names:
-            click.echo(f"ended; {_done(store, name)}", err=True)
+            click.echo(f"ended; {_progress_text(store, name)}", err=True)
 
 
-def _done(store: AuditStore, reviewer: str) -> str:
+def _progress_text(store: AuditStore, reviewer: str) -> str:
     progress = store.progress(reviewer)
     return f"{printable(reviewer)} ({progress.done} of {progress.total} reviewed)"
 
@@ -83,5 +83,5 @@ def _names(given: str | None, known: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _tell(error: Exception) -> None:
+def _report_error(error: Exception) -> None:
     click.echo(f"stepdown: a page failed: {printable(f'{type(error).__name__}: {error}')}", err=True)
