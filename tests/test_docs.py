@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,11 +35,13 @@ RUN_AFTER = {
         "stepdown judge try case.json --config run.yaml",
         "stepdown judge calibrate rated.jsonl --plot picture.svg",
         "stepdown build example --run runs/example",
+        "stepdown build game.yaml --run runs/game",
         "stepdown schema > stepdown.schema.json",
         "stepdown judge try --question 'When does it open?' --evidence hours.txt --answer 'At nine, until 7 pm.'",
     ),
     "built": (
         "stepdown status runs/bfcl",
+        "stepdown explain runs/game guessing/number-17/6",
         "stepdown resume runs/bfcl",
         "stepdown resume runs/bfcl --config configs/bfcl.yaml",
         "stepdown estimate configs/bfcl.yaml --run runs/bfcl",
@@ -121,10 +124,12 @@ def workplaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplaces]
 
 
 @pytest.fixture
-def place(tmp_path: Path, workplaces: Workplaces) -> Iterator[Path]:
+def place(tmp_path: Path, workplaces: Workplaces, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     before = Path.cwd()
+    monkeypatch.setattr("sys.path", list(sys.path))  # the command adds the working folder
     yield tmp_path
     os.chdir(before)
+    sys.modules.pop("game", None)
 
 
 def test_every_command_is_run_or_says_why_not() -> None:
@@ -171,6 +176,13 @@ def test_documented_python_runs(
     if "import datasets" in program.text:  # its cache belongs into the test's folder, not into the home
         monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", place / "hf")
     exec(compile(program.text, program.page, "exec"), {"__name__": "documented"})
+
+
+def test_the_workload_in_readme_is_labelled_as_its_comment_says(place: Path, workplaces: Workplaces) -> None:
+    workplaces.make("built", place)
+    rows = [json.loads(line) for line in Path("runs/game/question_bank.jsonl").read_text().splitlines()]
+    tiers = [row["target_tier"] for row in rows if row["instance_id"] == "number-17"]
+    assert tiers == [*["low"] * 2, *["high"] * 5]
 
 
 def test_what_prose_quotes_of_the_command_is_there() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -81,6 +82,8 @@ def configured() -> None:
     Path("swe.yaml").write_text(json.dumps(_config(SINGLE_TURN, _pool("may"))))
     Path("hours.txt").write_text("Open from 9 am to 7 pm.\n")
     Path("rated.jsonl").write_text("".join(json.dumps(_rated(number)) + "\n" for number in range(24)))
+    Path("game.py").write_text(_block("python", "class Guessing"))
+    Path("game.yaml").write_text(_block("yaml", "harness: game:Guessing"))
     Path("TRAJECTORIES").mkdir()
     Path("TRAJECTORIES/spans__spans-1.traj.json").write_text(json.dumps(_TRAJECTORY))
 
@@ -89,6 +92,7 @@ def built() -> None:
     """The finished runs that the pages speak of."""
     _ok("build", "configs/bfcl.yaml", "--run", "runs/bfcl")
     _ok("build", "swe.yaml", "--run", "runs/swe")
+    _ok("build", "game.yaml", "--run", "runs/game")
     for other in ("may", "q", "quickstart"):
         shutil.copytree("runs/bfcl", f"runs/{other}")
 
@@ -152,6 +156,15 @@ _TRAJECTORY = {
     ],
     "trajectory_format": "mini-swe-agent-1",
 }
+
+
+def _block(language: str, holding: str) -> str:
+    """The block of README that holds this."""
+    blocks = re.findall(
+        rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (block,) = [block for block in blocks if holding in block]
+    return str(block)
 
 
 def _rated(number: int) -> dict[str, Any]:
