@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TextIO
 from stepdown.audit.cases import ReviewCase
 from stepdown.audit.verdicts import AuditVerdict
 from stepdown.builder.artifacts.queue import LowerAnswer
+from stepdown.builder.artifacts.reading import refuse_duplicate_keys
 from stepdown.builder.config.validation import read_text
 from stepdown.builder.records import Message
 
@@ -86,15 +86,7 @@ def parsed_json(text: str) -> Any:
     >>> parsed_json('{"verdict": "tight"}')
     {'verdict': 'tight'}
     """
-    return json.loads(text, object_pairs_hook=_distinct)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"key {twice[:100]!r} is given twice")
-    return found
+    return json.loads(text, object_pairs_hook=refuse_duplicate_keys)
 
 
 def message_text(message: Message) -> str:

@@ -7,6 +7,7 @@ large to read and text that is not UTF-8 are refused.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,13 @@ def parse_json(data: bytes, path: Path, number: int | None = None) -> Any:
         raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path, line=number) from None
 
 
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members, for a JSON decoder. Raises ValueError where a key is given twice: one of the two would be
+    passed over.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"key {twice[:100]!r} is given twice")
     return found
 
@@ -88,4 +91,4 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)
