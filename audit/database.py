@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stepdown.audit.schema import SCHEMA_VERSION, TABLES, UPGRADES
-from stepdown.builder.common.sqlite import SQLiteFile, make_tables
+from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
 from stepdown.builder.errors import BadInput
 
 FILE_NAME = "audit.sqlite"
@@ -21,13 +21,7 @@ def open_database(run_folder: Path, *, create: bool = False) -> SQLiteFile:
     path = run_folder / FILE_NAME
     if not create and not path.is_file():
         raise BadInput(f"nothing is sampled yet: stepdown audit sample {run_folder}", file=run_folder)
-    file = SQLiteFile(path, "the audit's store", "rwc" if create else "rw", _PRAGMAS)
-    try:
-        _prepare(file)
-    except BaseException:
-        file.close()
-        raise
-    return file
+    return open_prepared(path, "the audit's store", "rwc" if create else "rw", _PRAGMAS, _prepare)
 
 
 def _prepare(file: SQLiteFile) -> None:

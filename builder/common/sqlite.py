@@ -101,6 +101,23 @@ class SQLiteFile:
         db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, exact_json(value)))
 
 
+def open_prepared(
+    path: Path,
+    called: str,
+    mode: Literal["ro", "rw", "rwc"],
+    pragmas: Sequence[str],
+    prepare: Callable[[SQLiteFile], None],
+) -> SQLiteFile:
+    """Open a file, and have its schema made or checked by `prepare`: where that raises, the file is closed again."""
+    file = SQLiteFile(path, called, mode, pragmas)
+    try:
+        prepare(file)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 def make_tables(db: sqlite3.Connection, tables: str, version: int) -> None:
     """Execute statements that make tables, and say which version of the schema they make. Within a transaction."""
     for statement in tables.split(";\n"):

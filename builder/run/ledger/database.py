@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
-from stepdown.builder.common.sqlite import SQLiteFile, make_tables
+from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.ledger.schema import SCHEMA_VERSION, TABLES
 
@@ -18,13 +19,8 @@ def open_database(folder: Path, read_only: bool = False) -> SQLiteFile:
     """
     # Trials touch many pages, and each checkpoint waits for the disk twice: make them rarer.
     writing = () if read_only else ("journal_mode=WAL", "synchronous=NORMAL", "wal_autocheckpoint=4000")
-    file = SQLiteFile(folder / FILE_NAME, "the ledger", "ro" if read_only else "rwc", (*writing, "foreign_keys=ON"))
-    try:
-        _prepare(file)
-    except BaseException:
-        file.close()
-        raise
-    return file
+    mode: Literal["ro", "rwc"] = "ro" if read_only else "rwc"
+    return open_prepared(folder / FILE_NAME, "the ledger", mode, (*writing, "foreign_keys=ON"), _prepare)
 
 
 def _prepare(file: SQLiteFile) -> None:
