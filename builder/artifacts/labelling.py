@@ -19,7 +19,7 @@ from stepdown.builder.run.ledger import InstanceState, Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabellingResult:
     """What labelling a run came to. Its files are written, whether or not work is left."""
 
     protocol: ProtocolConfig
@@ -52,7 +52,7 @@ def label_run(
     drop_blocked: bool = False,
     origin: Origin | None = None,
     watcher: Watcher | None = None,
-) -> Labelled:
+) -> LabellingResult:
     """Label the open instances of the run in a folder and write its files. `stop` ends it after the calls in hand.
 
     A budget that is reached ends the work as blocked instances do: what is finished is in the files. Raises BadInput,
@@ -74,4 +74,4 @@ def label_run(
                 budget = reached
         summary = write_artifacts(run, build.multi_step)
         blocked = run.ledger.counts().get(InstanceState.BLOCKED, 0)
-        return Labelled(run.config.protocol, summary, blocked, budget)
+        return LabellingResult(run.config.protocol, summary, blocked, budget)

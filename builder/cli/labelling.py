@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from stepdown.builder.artifacts.labelling import Labelled, Watcher, label_run
+from stepdown.builder.artifacts.labelling import LabellingResult, Watcher, label_run
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
 from stepdown.builder.cli import console
 from stepdown.builder.cli.stopping import stop_on_signals
@@ -68,7 +68,7 @@ def label_and_report(
         sys.exit(WORK_LEFT)
 
 
-def _report(folder: Path, done: Labelled) -> None:
+def _report(folder: Path, done: LabellingResult) -> None:
     out = console.stdout()
     out.print(draw(console.label_table(done.summary, done.protocol.pool)))
     for line in console.held_back(done.summary):
