@@ -42,8 +42,10 @@ class Episode(ABC):
     def advance(self, response: Response) -> bool:
         """Act on a response; False once the agent has halted. A response is hostile data: never evaluate it.
 
-        It has words or calls. An answer that is none (a refusal, no words and no calls, a prefix that did not fit) is
-        ruled on before any episode sees it.
+        It has words or calls; one that has neither, a refusal, and a prefix that did not fit are ruled on before any
+        episode sees them. Text can be encoded and has no NUL, and a call's arguments are the text of one JSON object,
+        neither large nor deep; an attempt at a call that could not be read is text, marked as `malformed`. Nothing else
+        is promised: a tool may be unknown, an argument missing or of any type.
         """
 
     @abstractmethod

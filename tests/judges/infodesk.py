@@ -36,7 +36,7 @@ class Asked(Episode):
         return Ruling(Verdict.FAIL, "no word of an answer")
 
     def case(self) -> JudgeCase | None:
-        if self._answer == "...":
+        if self._answer in ("", "..."):
             return None
         shared = {key: self._scene[key] for key in ("kind", "turns", "evidence", "references")}
         return validated(JudgeCase, {**shared, "answer": self._answer})

@@ -1,0 +1,189 @@
+"""All that is tried on a harness, one check after another."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepdown.builder.common.text import LONGEST_ID, is_id
+from stepdown.builder.engine.replay import no_answer
+from stepdown.builder.records import FIRST, Instance, Response, canonical_json
+from stepdown.harnesses.base import Checkpoint, Harness
+from stepdown.testing.elsewhere import is_named, told_by, told_in_a_fresh_interpreter
+from stepdown.testing.hostile import hostile_answers, withstood
+from stepdown.testing.playing import Play, after, continued, end_of, played
+from stepdown.testing.rulings import unsound_parts
+from stepdown.testing.words import is_json, raised, where_different
+
+LONGEST = 1000
+"""Steps after which a reference that has not come to its end is taken to come to none."""
+Answers = Callable[[Instance], Sequence["Response | str"]]
+"""The answers that bring an episode of an instance to its end; text stands for an answer without a call."""
+
+
+class Suite:
+    """One harness class with the options and the source that it is tried on."""
+
+    def __init__(
+        self,
+        made: type[Harness],
+        source: dict[str, Any],
+        options: dict[str, Any],
+        answers: Answers | None,
+        folder: Path,
+    ) -> None:
+        self._class, self._source, self._options, self._answers = made, source, options, answers
+        self._folder = folder
+
+    def make(self) -> Harness:
+        """A harness of its own, told where to keep files as a run tells it."""
+        harness = self._class(**self._options)
+        harness.keep_in(self._folder / "kept")
+        return harness
+
+    def breaches(self, most: int) -> Iterator[str]:
+        """Everything that is found, in words."""
+        harness = self.make()
+        yield from _guarded("its name and version", lambda: self._named(harness))
+        instances: list[Instance] = []
+        yield from _guarded("its instances", lambda: self._selected(harness, instances))
+        played = 0
+        for instance in [one for one in instances if one.dropped is None][:most]:
+            played += 1
+            for found in _guarded("an episode", lambda one=instance: self._episodes(harness, one)):  # type: ignore[misc]
+                yield f"{instance.id}: {found}"
+        if not played:
+            yield "its source selects no instance that could be played"
+
+    # The harness
+
+    def _named(self, harness: Harness) -> Iterator[str]:
+        for part in ("name", "version"):
+            if not isinstance(getattr(harness, part, None), str) or not getattr(harness, part):
+                yield f"`{part}` is no text"
+        harness.refuse_misspelt(vars(harness))
+        if self.make().version != harness.version:
+            yield "`version` is another each time the harness is made: nothing that a run paid for would be found again"
+
+    def _selected(self, harness: Harness, instances: list[Instance]) -> Iterator[str]:
+        instances += harness.instances(self._source)
+        if list(harness.instances(self._source)) != instances:
+            yield "`instances` selects others, or in another order, when it is asked again"
+        ids = [instance.id for instance in instances]
+        for name in sorted({name for name in ids if ids.count(name) > 1}):
+            yield f"two instances have the id {name!r}"
+        for instance in instances:
+            if not is_id(instance.id):
+                yield f"the id {instance.id!r} is not 1 to {LONGEST_ID} printable characters"
+            if instance.benchmark != harness.name:
+                yield f"instance {instance.id} is of the benchmark {instance.benchmark!r}, not {harness.name!r}"
+            if not is_json(instance.task):
+                yield f"the task of instance {instance.id} is not JSON"
+            if pickle.loads(pickle.dumps(instance)) != instance:  # noqa: S301 - our own bytes
+                yield f"instance {instance.id} is another after a pickle carried it"
+
+    # One instance
+
+    def _episodes(self, harness: Harness, instance: Instance) -> Iterator[str]:
+        before = canonical_json(instance.task)
+        script = list(self._script(harness, instance))
+        if not script:
+            yield "there are no answers to play: pass `answers`, or give it a pseudo-model `reference`"
+            return
+        whole = played(harness, instance, script)
+        wrong = list(unsound_parts(harness, instance, script, whole))
+        yield from wrong
+        if wrong:
+            return
+        for title, check in (
+            ("a second play of the same answers", self._replayed),
+            ("a checkpoint", self._from_checkpoints),
+            ("two episodes at once", self._apart),
+            ("hostile answers", self._hostile),
+            ("another process", self._elsewhere),
+        ):
+            yield from _guarded(title, lambda one=check: one(harness, instance, script, whole))  # type: ignore[misc]
+        if canonical_json(instance.task) != before:
+            yield "an episode changed the instance's task"
+
+    def _script(self, harness: Harness, instance: Instance) -> Iterator[Response]:
+        if self._answers is not None:
+            for answer in self._answers(instance):
+                yield Response(answer) if isinstance(answer, str) else answer
+            return
+        with harness.open(instance) as episode:
+            for _ in range(LONGEST):
+                answer_ = harness.answer("reference", instance, episode.prefix(), FIRST)
+                if answer_ is None:
+                    return
+                yield answer_
+                if not episode.advance(answer_):
+                    return
+
+    def _replayed(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
+        again = played(harness, instance, script)
+        for number, (one, other) in enumerate(zip(whole.prefixes, again.prefixes, strict=True), 1):
+            if one.canonical != other.canonical:
+                mask = "its mask does not cover it" if harness.mask else "and the harness has no mask"
+                yield f"played twice, step {number} shows other text, {mask}: {where_different(one, other)}"
+                return
+        if different := whole.difference(again):
+            yield f"played twice with the same answers, {different}"
+
+    def _from_checkpoints(
+        self, harness: Harness, instance: Instance, script: list[Response], whole: Play
+    ) -> Iterator[str]:
+        taken: list[tuple[int, Checkpoint]] = []
+        with harness.open(instance) as episode:
+            seen = []
+            for number, response in enumerate(script, 1):
+                if (checkpoint := episode.checkpoint()) is not None:
+                    taken.append((number - 1, checkpoint))
+                seen.append(after(episode, response))
+            going_on = Play(whole.first, tuple(seen), end_of(episode))
+        if different := whole.difference(going_on):
+            yield f"once a checkpoint was taken the episode goes on otherwise: {different}"
+        for done, checkpoint in taken:
+            place = f"from the checkpoint after step {done}" if done else "from the checkpoint before step 1"
+            if different := continued(harness, instance, checkpoint, script, whole, done):
+                yield f"{place} it does not go on as it did before: {different}"
+                return
+            with harness.open(instance, checkpoint) as other:
+                after(other, Response("Something else."))
+            if different := continued(harness, instance, checkpoint, script, whole, done):
+                yield f"{place} it goes on otherwise once it was used for something else: {different}"
+                return
+
+    def _apart(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
+        """An episode beside another one that is given something else."""
+        with harness.open(instance) as one, harness.open(instance) as other:
+            first, seen, going = one.prefix(), [], True
+            for response in script:
+                if going:
+                    going = other.advance(Response("Something else."))
+                seen.append(after(one, response))
+            beside = Play(first, tuple(seen), end_of(one))
+        if different := whole.difference(beside):
+            yield f"beside another episode that is given something else it goes otherwise: {different}"
+
+    def _hostile(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
+        for done in sorted({0, len(script) - 1}):
+            for what, response in hostile_answers(whole.prefixes[done]):
+                if no_answer(response) is None and (wrong := withstood(harness, instance, script[:done], response)):
+                    yield f"{what} at step {done + 1}: {wrong}"
+
+    def _elsewhere(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
+        if is_named(self._class):
+            told = told_in_a_fresh_interpreter(self._class, self._options, self._folder / "kept", instance, script)
+            here = told_by(harness, whole)
+            yield from (f"in a fresh interpreter {part} is another" for part in here if told[part] != here[part])
+
+
+def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """A check's breaches; what it raises is one."""
+    try:
+        yield from check()
+    except Exception as error:
+        yield f"{what}: raises {raised(error)}"
