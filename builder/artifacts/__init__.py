@@ -1,5 +1,5 @@
 """The files of a run: rows, evidence, audit queue, manifest, spend. `writing` writes them all.
 
-`rows` has the record of a row, `reading` reads such files whoever made them, `labelled` makes rows of a run's ledger. The
-files are functions of protocol, responses and verdicts only, `spend.json` apart.
+`rows` has the record of a row, `reading` reads such files whoever made them, `labelled` makes rows from a run's ledger.
+The files are functions of protocol, responses and verdicts only, `spend.json` apart.
 """
