@@ -17,7 +17,9 @@ from stepdown.builder.cli.main import main
 from stepdown.builder.config.loading import config_of
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.validation import validated, yaml_value
+from stepdown.harnesses.registry import harness_class
 from stepdown.scoring.rates import Rate
+from stepdown.testing import check_harness
 from tests.conftest import ROOT, stepdown
 from tests.documented import Command, Example, commands, examples, links, paths, programs, quoted
 from tests.judges import playing
@@ -183,6 +185,11 @@ def test_the_workload_in_readme_is_labelled_as_its_comment_says(place: Path, wor
     rows = [json.loads(line) for line in Path("runs/game/question_bank.jsonl").read_text().splitlines()]
     tiers = [row["target_tier"] for row in rows if row["instance_id"] == "number-17"]
     assert tiers == [*["low"] * 2, *["high"] * 5]
+
+
+def test_the_workload_in_readme_keeps_to_the_contract(place: Path, workplaces: Workplaces) -> None:
+    workplaces.make("configured", place)
+    check_harness(harness_class("game:Guessing"), source={"numbers": [17, 58]})
 
 
 def test_what_prose_quotes_of_the_command_is_there() -> None:
