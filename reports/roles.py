@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from stepdown.builder.actions.text import block_tag
+from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message
 from stepdown.harnesses.base import Harness
 
@@ -67,12 +68,16 @@ _TEXT_WORDS = _FILE_WORDS | _words(
 def role_of(response: Message, workload: type[Harness] = Harness) -> Role:
     """The role of a step from the assistant's message; its workload may know better than the rules here.
 
+    Raises BadInput where the workload names no role.
+
     >>> role_of({"role": "assistant", "content": "It is 42."})
     <Role.SUMMARIZE_ANSWER: 'summarize_answer'>
     >>> role_of({"role": "assistant", "content": "```bash\\ncd src && sed -i s/a/b/ x.py && pytest -q\\n```"})
     <Role.CODE_PATCH: 'code_patch'>
     """
     if (own := workload.step_role(response)) is not None:
+        if own not in set(Role):
+            raise BadInput(f"{workload.__qualname__}.step_role says {own!r}, which is none of {', '.join(Role)}")
         return Role(own)
     found = set(_roles(response))
     return next((role for role in Role if role in found), Role.SUMMARIZE_ANSWER)

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Message
+from stepdown.harnesses.base import Harness
 from stepdown.reports.roles import Role, role_of
 
 EDIT, CHECK, EXPLORE = Role.CODE_PATCH, Role.TEST_VERIFY_DEBUG, Role.EXPLORE_SEARCH
@@ -116,6 +119,19 @@ def test_a_response_without_a_call_is_prose() -> None:
 )
 def test_hostile_responses_have_a_role_too(message: dict[str, object]) -> None:
     assert role_of(message) in Role
+
+
+class Odd(Harness):
+    """A workload that knows a role of its own, which no table has."""
+
+    @classmethod
+    def step_role(cls, message: Message) -> str | None:
+        return "dreaming"
+
+
+def test_a_workload_can_not_invent_a_role() -> None:
+    with pytest.raises(BadInput, match="Odd.step_role says 'dreaming', which is none of code_patch, "):
+        role_of(step(content="x"), Odd)
 
 
 @given(st.text(max_size=300))
