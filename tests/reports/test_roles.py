@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message
-from stepdown.harnesses.base import Harness
 from stepdown.reports.roles import Role, role_of
+from tests.workshop import Workshop
 
 EDIT, CHECK, EXPLORE = Role.CODE_PATCH, Role.TEST_VERIFY_DEBUG, Role.EXPLORE_SEARCH
 READ, TOOL, PROSE = Role.READ_RETRIEVE, Role.TOOL_API, Role.SUMMARIZE_ANSWER
@@ -121,7 +121,7 @@ def test_hostile_responses_have_a_role_too(message: dict[str, object]) -> None:
     assert role_of(message) in Role
 
 
-class Odd(Harness):
+class Odd(Workshop):
     """A workload that knows a role of its own, which no table has."""
 
     @classmethod
@@ -130,7 +130,7 @@ class Odd(Harness):
 
 
 def test_a_workload_can_not_invent_a_role() -> None:
-    with pytest.raises(BadInput, match="Odd.step_role says 'dreaming', which is none of code_patch, "):
+    with pytest.raises(BadInput, match=r"Odd\.step_role says 'dreaming', which is none of code_patch, "):
         role_of(step(content="x"), Odd)
 
 
