@@ -208,7 +208,9 @@ def test_a_technical_fault_is_retried_then_blocks_the_step_and_never_raises_its_
     assert shop.labels() == [["low"]]
     assert sum(shop.manifest()["blocked"]["workshop"].values()) == 1
     assert "stepdown resume" in result.err
-    assert "blocked: workshop/job-0" in stepdown("status", str(shop.run)).out
+    told = stepdown("status", str(shop.run)).out.splitlines()
+    assert told[2].startswith("blocked: 1 of workshop; a resume tries again: ")
+    assert told[3] == "  workshop/job-0"
 
     assert shop.resume().code == 0
     assert shop.labels() == [["low", "low"], ["low"]]

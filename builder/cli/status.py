@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from stepdown.builder.common.text import printable
-from stepdown.builder.inspect.status import RunStatus, read_status
+from stepdown.builder.inspect.status import HeldBackGroup, RunStatus, read_status
 from stepdown.builder.run.spent import Spent
+
+SHOWN = 3
+"""So many ids, and so many different words of a checker, are shown of a reason."""
 
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
 def command(run: Path) -> None:
-    """Say where RUN stands: instances by state, labels so far, what is blocked and why, what was spent.
+    """Say where RUN stands: instances by state, what is blocked or dropped and why, labels so far, what was spent.
 
+    Instances without labels are grouped by reason, with a few of their ids; `stepdown explain RUN ID` has all of one.
     Reads only; a build may be working on the run meanwhile.
     """
     for line in status_lines(read_status(run)):
@@ -43,10 +47,30 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
         return
     yield f"pool {printable(status.pool)}"
     yield "instances: " + ", ".join(f"{count} {state}" for state, count in status.instances.items())
+    for group in status.held_back_groups:
+        yield from _group_lines(group)
     for benchmark, tiers in status.labels.items():
         counts = ", ".join(f"{count} {printable(name)}" for name, count in tiers.items())
         yield f"labels of {printable(benchmark)}: {counts}"
     yield spent_line(status.paid, status.budget)
     yield f"errors before retries: {status.errors_retried}"
-    for one in status.held_back:
-        yield f"{one.state}: {printable(one.benchmark)}/{printable(one.instance_id)}: {printable(one.reason)}"
+
+
+def _group_lines(group: HeldBackGroup) -> Iterator[str]:
+    """Why instances are held back, which ones, and what the checker said of them."""
+    count, again = len(group.instances), "; a resume tries again" if group.state == "blocked" else ""
+    yield f"{group.state}: {count} of {printable(group.benchmark)}{again}: {printable(group.reason)}"
+    yield f"  {_few([printable(f'{group.benchmark}/{one}') for one in group.instances])}"
+    for words, times in list(group.said.items())[:SHOWN]:
+        yield f"  {times} of them: {printable(words, longest=200)}"
+    if (others := len(group.said) - SHOWN) > 0:
+        yield f"  and {others} other words of the checker"
+
+
+def _few(names: Sequence[str]) -> str:
+    """
+    >>> _few(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepdown.builder.run.ledger import InstanceState, Ledger
+from stepdown.builder.records import Verdict
+from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger, Purpose
 from stepdown.builder.run.reading import open_ledger
 from stepdown.builder.run.spent import Spent, read_spent
 
@@ -21,6 +23,23 @@ class HeldBack:
     state: str
     """`blocked`: a resume tries it again; `dropped`: it stays without labels."""
     reason: str
+    said: str = ""
+    """The checker's own words on the last seed that it did not let pass; empty where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBackGroup:
+    """Instances of one workload that have no labels for one reason. Reasons that differ only in what they quote, or
+    in numbers, are one."""
+
+    state: str
+    benchmark: str
+    reason: str
+    """As the first of the instances has it."""
+    instances: tuple[str, ...]
+    """Their ids, in the run's order."""
+    said: Mapping[str, int]
+    """The checker's words and how many instances they were said of, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +62,11 @@ class RunStatus:
     def is_finished(self) -> bool:
         """Whether a resume would find nothing to do."""
         return not self.instances[InstanceState.OPEN] and not self.instances[InstanceState.BLOCKED]
+
+    @property
+    def held_back_groups(self) -> tuple[HeldBackGroup, ...]:
+        """What is held back, by reason: blocked instances first, the most frequent reason first."""
+        return _grouped(self.held_back)
 
 
 def read_status(folder: Path) -> RunStatus | None:
@@ -67,7 +91,43 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
         budget=run.operation["budget"],
         errors_retried=ledger.retried_errors(),
         held_back=tuple(
-            HeldBack(record.benchmark, record.instance_id, record.state.value, record.reason)
+            HeldBack(
+                record.benchmark, record.instance_id, record.state.value, record.reason, _checkers_words(ledger, record)
+            )
             for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED)
         ),
     )
+
+
+def _checkers_words(ledger: Ledger, record: InstanceRecord) -> str:
+    """Why the last seed of a dropped instance did not pass, where its reason does not say it already."""
+    if record.state is not InstanceState.DROPPED:
+        return ""
+    said = [
+        trial.reason
+        for trial in ledger.trials(record.id)
+        if trial.purpose in (Purpose.SEED, Purpose.VERIFY)
+        and trial.verdict not in (Verdict.PASS, Verdict.TECHNICAL)
+        and trial.reason
+    ]
+    return said[-1] if said and said[-1] not in record.reason else ""
+
+
+_DIFFERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d.]*")
+
+
+def _grouped(held_back: Iterable[HeldBack]) -> tuple[HeldBackGroup, ...]:
+    groups: dict[tuple[str, str, str], list[HeldBack]] = defaultdict(list)
+    for one in held_back:
+        groups[one.state, one.benchmark, _DIFFERS.sub("#", one.reason)].append(one)
+    found = (
+        HeldBackGroup(
+            state,
+            benchmark,
+            members[0].reason,
+            tuple(one.instance_id for one in members),
+            dict(Counter(one.said for one in members if one.said).most_common()),
+        )
+        for (state, benchmark, _), members in groups.items()
+    )
+    return tuple(sorted(found, key=lambda group: (group.state, group.benchmark, -len(group.instances))))
