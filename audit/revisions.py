@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections import Counter
@@ -21,6 +20,7 @@ from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
 from stepdown.builder.artifacts.reading import parse_json, parse_line, read_lines
 from stepdown.builder.artifacts.rows import parse_row
 from stepdown.builder.common.files import FileDigest, RecordFile, digest_of, sync_folder, write_document
+from stepdown.builder.common.locks import take_lock
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import open_for_reading
@@ -99,7 +99,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # gone with the process that held it
+        take_lock(handle, folder, wait=True)
         yield
     finally:
         os.close(handle)

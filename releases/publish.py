@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ from stepdown.audit.revisions import current_files
 from stepdown.audit.store import FILE_NAME as AUDIT
 from stepdown.audit.store import AuditStore
 from stepdown.builder.common.files import sync_folder, sync_tree, write_document, write_text
+from stepdown.builder.common.locks import Held, take_lock
 from stepdown.builder.common.text import is_id
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.releases.card import card
@@ -153,8 +153,8 @@ def _open_draft(out: Path) -> Iterator[Path]:
         raise BadInput(getattr(error, "strerror", None) or str(error), file=out) from None
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            take_lock(handle, out)
+        except Held:
             raise BadInput("another process publishes here", file=out) from None
         for left in draft.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.cache.store import is_cache
+from stepdown.builder.common.locks import Held, take_lock
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.protocol import ProtocolConfig
@@ -71,8 +71,8 @@ def open_for_work(path: Path, config: Config | None = None, origin: Origin | Non
 
     `origin` makes a new run the relabelling of another one.
 
-    Raises BadInput: not a run, not writable, in use by another process, or begun under another protocol, the
-    difference shown.
+    Raises BadInput: not a run, not writable, on a file system without locks, in use by another process, or begun under
+    another protocol, the difference shown.
     """
     if config is None and not is_run(path):
         raise BadInput("no run is here", file=path)
@@ -96,8 +96,8 @@ def open_for_work(path: Path, config: Config | None = None, origin: Origin | Non
 def _lock(descriptor: int, path: Path) -> None:
     """Take the run for this process; the system gives it free when the process ends, however it ends."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        take_lock(descriptor, path)
+    except Held:
         pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
         raise BadInput(f"another process works on this run{f' (process {pid})' if pid else ''}", file=path) from None
     os.ftruncate(descriptor, 0)
