@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepdown.builder.artifacts.reading import read_lines
+from stepdown.builder.common.separated import declares_delimiter, delimiter_of
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.layout import TierName
@@ -24,6 +26,9 @@ MISSING, BROKEN = -1, -2
 LONGEST_LINE = 1 << 20
 """Bytes of a prediction, at most."""
 _DIGEST_BYTES = 16
+_WHOLE_NUMBER = re.compile(r"([0-9]{1,9})(?:[.,]0*)?")
+"""A tier's id as text; a spreadsheet that took the column for measurements has written 0 as 0.0, or as 0,0."""
+_COLUMNS = ("id", "tier")
 
 
 class Predictions:
@@ -33,17 +38,17 @@ class Predictions:
     """
 
     def __init__(self, path: Path, tiers: Sequence[TierName]) -> None:
-        """Read a CSV (a header with `id` and `tier`) or JSONL file; `tier` is a tier's name or id.
+        """Read a table (`.csv`, `.tsv`: a header with `id` and `tier`) or a JSONL file; `tier` is a tier's name or id.
 
         A `tier` that names none is a broken prediction, and counts as one. Raises BadInput(file, line, field): a line
-        that is no prediction of any row, or the second one for a row.
+        that is no prediction of any row, the second one for a row, or a file in which no `tier` names a tier.
         """
         import numpy as np
 
-        self._path = path
+        self._path, self._tier_names = path, tiers
         by_name = _by_name(tiers)
         keys, tiers_found, lines = bytearray(), array("b"), array("q")
-        for number, row_id, tier in _read_csv(path) if path.suffix == ".csv" else _read_jsonl(path):
+        for number, row_id, tier in _read(path):
             keys += _digest(row_id)
             tiers_found.append(_tier(tier, by_name))
             lines.append(number)
@@ -54,6 +59,8 @@ class Predictions:
         self._lines = np.frombuffer(lines, dtype=np.int64)[order]
         self._used = np.zeros(len(order), dtype=bool)
         self._refuse_duplicates()
+        if len(order) and (self._tiers == BROKEN).all():
+            self._refuse_another_column()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -89,8 +96,16 @@ class Predictions:
             raise BadInput(problem, file=self._path, line=second, field="id")
 
     def _read_id_at(self, line: int) -> str:
-        lines = _read_csv(self._path) if self._path.suffix == ".csv" else _read_jsonl(self._path)
-        return printable(next((row_id for number, row_id, _ in lines if number == line), "?"), longest=200)
+        found = (row_id for number, row_id, _ in _read(self._path) if number == line)
+        return printable(next(found, "?"), longest=200)
+
+    def _refuse_another_column(self) -> None:
+        """Not predictions that are all broken, but other names than this bank's tiers have, or another column."""
+        line, _, value = next(iter(_read(self._path)))
+        known = ", ".join(f"{tier.name} ({tier.id})" for tier in self._tier_names)
+        shown = printable(json.dumps(value, ensure_ascii=False), longest=80)
+        problem = f"{shown} names no tier, and no other line does; the tiers are {known}"
+        raise BadInput(problem, file=self._path, line=line, field="tier")
 
 
 def _digest(row_id: str) -> bytes:
@@ -103,12 +118,21 @@ def _by_name(tiers: Sequence[TierName]) -> dict[str | int, int]:
 
 
 def _tier(value: Any, by_name: Mapping[str | int, int]) -> int:
-    """The index of a tier by its name or id; an id may be text, as it is in any CSV and in much that models write."""
+    """The index of a tier by its name or id; an id may be text, as it is in any CSV and in much that models write, or a
+    number with a fraction of nothing, as a spreadsheet or a table with gaps has it.
+    """
     if type(value) is str:
         value = value.strip()
-        if value not in by_name and value.isascii() and value.isdigit() and len(value) < 10:
-            value = int(value)
+        if value not in by_name and (number := _WHOLE_NUMBER.fullmatch(value)):
+            value = int(number[1])
+    elif type(value) is float and value.is_integer():
+        value = int(value)
     return by_name.get(value, BROKEN) if type(value) in (str, int) else BROKEN
+
+
+def _read(path: Path) -> Iterator[tuple[int, str, Any]]:
+    """The line number, id and tier of each prediction. Raises BadInput."""
+    return _read_table(path) if path.suffix.lower() in (".csv", ".tsv") else _read_jsonl(path)
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
@@ -130,18 +154,24 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, str, Any]]:
         yield number, data["id"], data["tier"]
 
 
-def _read_csv(path: Path) -> Iterator[tuple[int, str, Any]]:
+def _read_table(path: Path) -> Iterator[tuple[int, str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            names = reader.fieldnames or []
-            for needed in ("id", "tier"):
-                if needed not in names:
-                    raise BadInput("the header must name this column", file=path, line=1, field=needed)
+            header, above = file.readline(), 0
+            if declares_delimiter(header):
+                header, above = file.readline(), 1
+            file.seek(0)
+            for _ in range(above):
+                file.readline()
+            reader = csv.DictReader(file, delimiter=delimiter_of(header, _COLUMNS))
+            reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+            for needed in _COLUMNS:
+                if needed not in reader.fieldnames:
+                    raise BadInput("the header must name this column", file=path, line=above + 1, field=needed)
             for row in reader:
                 if not row["id"]:
-                    raise BadInput("is empty", file=path, line=reader.line_num, field="id")
-                yield reader.line_num, row["id"], row["tier"]
+                    raise BadInput("is empty", file=path, line=above + reader.line_num, field="id")
+                yield above + reader.line_num, row["id"], row["tier"]
     except OSError as error:
         raise BadInput(error.strerror or str(error), file=path) from None
     except UnicodeDecodeError as error:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from stepdown.audit.exchange.records import parsed_json, read_file_text
+from stepdown.audit.exchange.records import parsed_json
+from stepdown.builder.config.validation import read_text
 from stepdown.builder.errors import BadInput
 
 
@@ -24,7 +25,7 @@ def write_json_array(items: Iterable[Mapping[str, Any]], out: TextIO) -> int:
 def read_json_array(path: Path) -> list[Any]:
     """Read the items of a file that is one JSON array. Raises BadInput."""
     try:
-        items = parsed_json(read_file_text(path))
+        items = parsed_json(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path) from None
     if not isinstance(items, list):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from stepdown.audit.exchange.records import ExchangeFormat, IncomingAnswer, OutgoingStep, parsed_json, read_file_text
+from stepdown.audit.exchange.records import ExchangeFormat, IncomingAnswer, OutgoingStep, parsed_json
+from stepdown.builder.config.validation import read_text
 
 
 def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
@@ -47,7 +48,7 @@ def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
     item = 0
-    for number, text in enumerate(read_file_text(path).split("\n"), 1):
+    for number, text in enumerate(read_text(path).split("\n"), 1):
         if not text.strip():
             continue
         item += 1

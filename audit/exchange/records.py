@@ -13,7 +13,6 @@ from stepdown.audit.cases import ReviewCase
 from stepdown.audit.verdicts import AuditVerdict
 from stepdown.builder.artifacts.queue import LowerAnswer
 from stepdown.builder.artifacts.reading import refuse_duplicate_keys
-from stepdown.builder.config.validation import read_text
 from stepdown.builder.records import Message
 
 
@@ -71,11 +70,6 @@ def account_id(reviewer: str) -> str:
     True
     """
     return str(uuid.uuid5(_PEOPLE, reviewer))
-
-
-def read_file_text(path: Path) -> str:
-    """Read the file's text, without the byte order mark that some programs put before it. Raises BadInput."""
-    return read_text(path).removeprefix("\ufeff")
 
 
 def parsed_json(text: str) -> Any:

@@ -16,10 +16,11 @@ from stepdown.audit.exchange.records import (
     lower_answers_text,
     message_text,
     question,
-    read_file_text,
     tool_list,
     transcript,
 )
+from stepdown.builder.common.separated import declares_delimiter, delimiter_of
+from stepdown.builder.config.validation import read_text
 from stepdown.builder.errors import BadInput
 
 COLUMNS = (
@@ -94,26 +95,28 @@ def _fitting(text: str) -> str:
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    text = read_file_text(path)
+    text = read_text(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    header = text.split("\n", 1)[0]
-    delimiter = ";" if header.count(";") > header.count(",") else ","  # some spreadsheets save semicolons
+    first, _, rest = text.partition("\n")
+    above = int(declares_delimiter(first))
+    text = rest if above else text
+    delimiter = delimiter_of(text.partition("\n")[0], NEEDED)
     # Strict, since otherwise a quote that is never closed would silently swallow all rows after it.
     table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        names = next(table, [])
+        names = [name.strip() for name in next(table, [])]
         if missing := [name for name in NEEDED if name not in names]:
-            raise BadInput(f"the table has no column {missing[0]!r}", file=path, line=1)
+            raise BadInput(f"the table has no column {missing[0]!r}", file=path, line=above + 1)
         if twice := [name for name in NEEDED if names.count(name) > 1]:
-            raise BadInput(f"the table has two columns {twice[0]!r}", file=path, line=1)
+            raise BadInput(f"the table has two columns {twice[0]!r}", file=path, line=above + 1)
         places = {name: names.index(name) for name in NEEDED}
-        line = table.line_num + 1
+        line = above + table.line_num + 1
         for item, row in enumerate(table, 1):
             if any(row):
                 yield _answer(row, places, line, item)
-            line = table.line_num + 1
+            line = above + table.line_num + 1
     except csv.Error as error:
-        raise BadInput(f"not CSV: {error}", file=path, line=table.line_num) from None
+        raise BadInput(f"not CSV: {error}", file=path, line=above + table.line_num) from None
 
 
 def _answer(row: list[str], places: dict[str, int], line: int, item: int) -> IncomingAnswer:

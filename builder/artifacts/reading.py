@@ -7,6 +7,7 @@ large to read and text that is not UTF-8 are refused.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ LARGEST_DOCUMENT = 64 << 20
 
 
 def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, from 1; one in memory at a time.
+    """The lines of a file with their numbers, from 1, without a byte order mark before the first; one in memory at a
+    time.
 
     Raises BadInput for a line of more than `longest` bytes and for a file that can not be read.
     """
@@ -32,7 +34,7 @@ def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, b
                 number += 1
                 if len(line) > longest:
                     raise BadInput(f"the line is longer than {longest} bytes", file=path, line=number)
-                yield number, line
+                yield number, line.removeprefix(BOM_UTF8) if number == 1 else line
     except OSError as error:
         raise BadInput(error.strerror or str(error), file=path) from None
 

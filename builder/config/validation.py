@@ -102,9 +102,11 @@ def refuse_keys(value: Any, field: str = "") -> None:
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8 text. Raises BadInput where it cannot be read."""
+    """The file as UTF-8 text, without the byte order mark that some programs put before it. Raises BadInput where it
+    cannot be read.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise BadInput(error.strerror or str(error), file=path) from None
     except UnicodeDecodeError as error:

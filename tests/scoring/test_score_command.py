@@ -261,3 +261,57 @@ def test_nothing_is_written_among_the_files_of_a_release(bank: Path, labels: Pat
     ):
         result = stepdown(*command)
         assert (result.code, "as a file that it does not list" in result.err) == (2, True), result
+
+
+FORMS_OF_ZERO = ["0", "0.0", "0.", "0,0", "0.000", " 0.0 "]
+
+
+@pytest.mark.parametrize("zero", FORMS_OF_ZERO)
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_a_tier_is_read_as_spreadsheets_write_it(bank: Path, tmp_path: Path, zero: str, delimiter: str) -> None:
+    written = {0: zero, **{tier: zero.replace("0", str(tier), 1) for tier in (1, 2, 3)}}
+    lines = [f'"{name}"{delimiter}"{written[tier]}"\r\n' for name, tier in ids(bank).items()]
+    for start in ("", "\ufeff", f"sep={delimiter}\r\n"):
+        table = tmp_path / "p.CSV"
+        table.write_text(f'{start}"id"{delimiter} tier\r\n' + "".join(lines), newline="")
+        assert row_exact(bank, table) == 100
+
+
+def test_a_tier_is_read_with_a_decimal_point_between_commas_too(bank: Path, tmp_path: Path) -> None:
+    table = tmp_path / "p.tsv"
+    table.write_text("id,tier\n" + "".join(f"{name},{tier}.0\n" for name, tier in ids(bank).items()))
+    assert row_exact(bank, table) == 100
+
+
+def test_a_tier_is_read_where_a_table_with_gaps_made_it_a_float(bank: Path, tmp_path: Path) -> None:
+    tiers: dict[str, Any] = {name: float(tier) for name, tier in ids(bank).items()}
+    lines = [json.dumps({"id": name, "tier": tier}) + "\n" for name, tier in tiers.items()]
+    path = tmp_path / "p.jsonl"
+    path.write_text("\ufeff" + "".join(lines))
+    assert row_exact(bank, path) == 100
+    tiers |= {"work/a/1": 0.5, "work/a/2": float("nan"), "work/a/3": "1.5"}
+    found = json.loads(stepdown("score", str(bank), str(write_predictions(path, tiers)), "--json").out)
+    assert found["broken"] == 3
+
+
+@pytest.mark.parametrize(("name", "tier", "shown"), [("p.csv", "cheap", '"cheap"'), ("p.jsonl", 0.7, "0.7")])
+def test_a_column_that_names_no_tier_at_all_is_refused(
+    bank: Path, tmp_path: Path, name: str, tier: Any, shown: str
+) -> None:
+    path = tmp_path / name
+    if path.suffix == ".csv":
+        path.write_text("id,tier\n" + "".join(f"{row},{tier}\n" for row in ids(bank)))
+    else:
+        write_predictions(path, dict.fromkeys(ids(bank), tier))
+    result = stepdown("score", str(bank), str(path))
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert f"{path}:{2 if path.suffix == '.csv' else 1}: tier: {shown} names no tier" in result.err
+    assert "low (0), mid (1), mid_high (2), high (3)" in result.err
+
+
+def row_exact(bank: Path, predictions: Path) -> float:
+    result = stepdown("score", str(bank), str(predictions), "--json")
+    assert result.code == 0, result.err
+    value: float = json.loads(result.out)["overall"]["metrics"]["RowExact"]["value"]
+    return value
