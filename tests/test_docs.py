@@ -55,6 +55,7 @@ RUN_AFTER = {
     "relabelled": (
         "stepdown diff runs/may runs/june",
         "stepdown explain runs/june bfcl/multi_turn_base_0/3",
+        "stepdown explain runs/june bfcl/multi_turn_base_0",
         "stepdown cache stats runs/june",
         "stepdown cache prune runs/may runs/june",
         "stepdown cache verify runs/june",

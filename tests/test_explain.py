@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from stepdown.builder.cli.explain import answer_words
+from stepdown.builder.records import Response, Stop, ToolCall
 from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Answer, Failing, Provider
 from tests.test_bad_input import refused
@@ -113,6 +115,10 @@ def test_nothing_a_model_or_workload_wrote_reaches_the_terminal_unescaped(
     [
         ("workshop/job-0/9", ("workshop/job-0/1", "workshop/job-0/2")),
         ("workshop/job-0/0", ("workshop/job-0/1",)),
+        ("job-1/1", ("near: workshop/job-1/1",)),
+        ("Workshop/JOB-0/2", ("near: workshop/job-0/2",)),
+        ("job-1", ("near: workshop/job-1/1",)),
+        ("workshop/job_1", ("near: workshop/job-1/1",)),
         ("workshop/jobb-1/1", ("no row 'workshop/jobb-1/1'", "workshop/job-1/1")),
         ("nonsense", ("nonsense", "workshop/job-0/1")),
         ("\udcff\udcfe/x/1", ("workshop/job-0/1",)),
@@ -132,6 +138,47 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     with Provider(ABILITIES) as one:
         assert shop.build(config(one.url, [[0, 1], [0]])).code == 0
     return shop
+
+
+def test_an_instance_alone_is_told_with_all_its_steps_in_short(shop: Shop, provider: Start) -> None:
+    shop.build(config(provider().url, [[0, 2], [99]]))
+    out = explained(shop, "workshop/job-0").splitlines()
+    assert out[:5] == [
+        "workshop/job-0",
+        "2 steps labelled",
+        "seed: trial 1, 2 steps by master",
+        "step 1: low (novice); tried: novice of low pass",
+        "step 2: high (master); tried: novice of low fail (a piece is spoilt), hand of mid fail (a piece is spoilt)",
+    ]
+    assert [trial["model"] for trial in trials("\n".join(out), "seed")] == ["master"]
+    dropped = explained(shop, "workshop/job-1")
+    assert "no label: the instance is dropped: no seed passed: fail" in dropped
+    assert [trial["reason"] for trial in trials(dropped, "seed")] == ["a piece is spoilt"]
+
+
+def test_what_each_candidate_answered_is_shown_where_it_is_asked_for(shop: Shop, provider: Start) -> None:
+    long = "\x1b[31m" + "spoilt and " * 200
+    one = provider({**ABILITIES, "novice": lambda request: Answer(long)})
+    shop.build(config(one.url, [[1]]))
+    assert "answered" not in explained(shop, "workshop/job-0/1")
+    result = stepdown("explain", str(shop.run), "workshop/job-0/1", "--answers")
+    told = [line.strip() for line in result.out.splitlines() if "answered: " in line]
+    assert [line.partition(" answered: ")[0] for line in told] == [
+        "trial 1, master",
+        "trial 3, novice",
+        "trial 4, hand",
+    ]
+    assert "answered: made 1 with skill 9" in told[0]
+    assert "\x1b" not in result.out
+    assert told[1].endswith("…")
+    assert len(told[1]) < 450
+    assert "answered: made 1 with skill 1" in told[2]
+
+
+def test_calls_stand_in_an_answer_beside_its_text() -> None:
+    answer = Response("Let me see.", (ToolCall("look", '{"at": 1}'),), stop=Stop.LENGTH)
+    assert answer_words(answer) == 'Let me see. look({"at": 1}) [length]'
+    assert answer_words(Response()) == "nothing"
 
 
 def test_a_folder_without_a_run_is_refused(shop: Shop) -> None:

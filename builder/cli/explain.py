@@ -10,10 +10,14 @@ import click
 
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
-from stepdown.builder.inspect.explain import Explained, Explanation, explain
-from stepdown.builder.records import Verdict
+from stepdown.builder.inspect.explain import Explained, Explanation, InstanceExplanation, StepInShort, explain
+from stepdown.builder.records import Response, Stop, Verdict
+from stepdown.builder.run.ledger import TrialRecord
 from stepdown.builder.run.reading import open_begun_ledger
 
+LONGEST_ANSWER = 400
+LONGEST_REASON = 120
+"""Characters of an answer, and of a reason where many stand together."""
 COLUMNS = (
     "trial",
     "purpose",
@@ -32,20 +36,24 @@ COLUMNS = (
 
 @click.command("explain")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("row_id")
-def command(run: Path, row_id: str) -> None:
-    """Show every trial that led to the label of ROW_ID (benchmark/instance_id/step_index) in RUN.
+@click.argument("row_id", metavar="ID")
+@click.option("--answers", is_flag=True, help="Show what the candidate of each trial answered, cut to its beginning.")
+def command(run: Path, row_id: str, answers: bool) -> None:
+    """Show every trial that led to the label of a row (ID: benchmark/instance_id/step_index) in RUN; of an instance
+    (benchmark/instance_id) its seed, and each of its steps in short.
 
     `length` is that of the trajectory as executed; `asked` are the calls that no earlier trial had asked, `paid` those
     of them that this run paid, `usd` their list price. The rest came from the current trajectory, the cache or an
     earlier trial. Reads only.
     """
     with open_begun_ledger(run) as ledger:
-        found = explain(ledger, row_id, run)
-    for line in _head(found):
+        found = explain(ledger, row_id, run, answers)
+    head = _head(found) if isinstance(found, Explanation) else _instance_lines(found)
+    for line in head:
         click.echo(printable(line, longest=2000))
     _print("seed", found.seeds)
-    _print("trials", found.trials)
+    if isinstance(found, Explanation):
+        _print("trials", found.trials)
 
 
 def _head(found: Explanation) -> Iterator[str]:
@@ -55,14 +63,43 @@ def _head(found: Explanation) -> Iterator[str]:
         lock, steps = found.lock, len(instance.locks)
         yield f"label: {tiers[lock.tier]}, locked with {lock.model}; step {found.step} of {steps}"
     else:
-        yield f"no label: the instance is {instance.state.value}" + (f": {instance.reason}" if instance.reason else "")
-    if instance.seed is not None:
-        made = next(trial.record for trial in found.seeds if trial.record.id == instance.seed)
-        yield f"seed: trial {made.id}, {made.calls} steps by {made.trial.model}"
+        yield _no_label(found)
+    yield from _seed(found)
     if not found.hint_asked:
         yield "hint: not asked for"
     else:
         yield "hint: " + (tiers[found.hint] if found.hint is not None else "none")
+
+
+def _instance_lines(found: InstanceExplanation) -> Iterator[str]:
+    instance = found.instance
+    yield f"{instance.benchmark}/{instance.instance_id}"
+    yield f"{len(instance.locks)} steps labelled" if instance.locks else _no_label(found)
+    yield from _seed(found)
+    for step in found.steps:
+        yield _step_line(step, found.tiers)
+
+
+def _step_line(step: StepInShort, tiers: Sequence[str]) -> str:
+    """A step's label, and its trials in order."""
+    label = f"{tiers[step.lock.tier]} ({step.lock.model})" if step.lock is not None else "no label"
+    tried = ", ".join(
+        f"{trial.trial.model} of {tiers[trial.trial.tier]} {verdict_words(trial)}"
+        + (f" ({trial.reason[:LONGEST_REASON]})" if trial.reason else "")
+        for trial in step.trials
+    )
+    return f"step {step.step}: {label}; tried: {tried or 'nothing'}"
+
+
+def _no_label(found: Explanation | InstanceExplanation) -> str:
+    instance = found.instance
+    return f"no label: the instance is {instance.state.value}" + (f": {instance.reason}" if instance.reason else "")
+
+
+def _seed(found: Explanation | InstanceExplanation) -> Iterator[str]:
+    if (seed := found.instance.seed) is not None:
+        made = next(trial.record for trial in found.seeds if trial.record.id == seed)
+        yield f"seed: trial {made.id}, {made.calls} steps by {made.trial.model}"
 
 
 def _print(title: str, trials: Sequence[Explained]) -> None:
@@ -82,15 +119,19 @@ def _print(title: str, trials: Sequence[Explained]) -> None:
     for trial in trials:
         for error in trial.record.attempts:
             click.echo(f"  trial {trial.record.id}, before a retry: {printable(error)}")
+        if trial.answer is not None:
+            click.echo(f"  trial {trial.record.id}, {trial.record.trial.model} answered: {answer_words(trial.answer)}")
+
+
+def answer_words(answer: Response) -> str:
+    """An answer in one line: its text, its calls, and how it ended where it did not end by itself."""
+    calls = (f"{call.name}({call.arguments})" for call in answer.tool_calls)
+    ended = () if answer.stop is Stop.END else (f"[{answer.stop.value}]",)
+    return printable(" ".join(part for part in (answer.content, *calls, *ended) if part), LONGEST_ANSWER) or "nothing"
 
 
 def _cells(trial: Explained) -> list[str]:
     record, cost = trial.record, trial.cost
-    verdict = record.verdict.value
-    if record.superseded:
-        verdict += ", tried again"
-    elif record.verdict is Verdict.PASS and not record.accepted:
-        verdict += ", not accepted"
     return [
         str(record.id),
         record.purpose.value,
@@ -98,10 +139,19 @@ def _cells(trial: Explained) -> list[str]:
         record.trial.model,
         str(record.trial.sample.number),
         "-" if record.trial.limit is None else str(record.trial.limit),
-        verdict,
+        verdict_words(record),
         str(record.calls),
         str(cost.calls),
         str(cost.paid_calls),
         f"{cost.usd:.6f}",
         record.reason or "-",
     ]
+
+
+def verdict_words(record: TrialRecord) -> str:
+    """A trial's verdict, and what became of it where the verdict alone would mislead."""
+    if record.superseded:
+        return f"{record.verdict.value}, tried again"
+    if record.verdict is Verdict.PASS and not record.accepted:
+        return f"{record.verdict.value}, not accepted"
+    return record.verdict.value
