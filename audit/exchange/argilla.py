@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +23,7 @@ from stepdown.audit.exchange.records import (
 )
 from stepdown.audit.verdicts import AuditVerdict
 
+SUBMITTED, COMPLETED = "submitted", "completed"
 SETTINGS = {
     "guidelines": "Would one tier lower still handle this step?",
     "fields": ["question", "prefix", "tools", "response", "lower"],
@@ -68,34 +71,64 @@ def _record(step: OutgoingStep) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Read the answers of exported records, one for everyone who answered, without drafts and discarded answers."""
+    """Read the answers of exported records, one for everyone who answered; what was not submitted is told as that."""
     for number, record in enumerate(read_json_array(path), 1):
         try:
             metadata = dict(record["metadata"])
-            answers = _by_user(record.get("responses") or {})
+            users = _by_user(record.get("responses") or {}, record.get("status"))
         except (KeyError, TypeError, ValueError, AttributeError):
             yield IncomingAnswer(None, number, problem="not a record with `metadata` and `responses`")
             continue
-        for user, found in answers.items():
-            yield IncomingAnswer(
-                None,
-                number,
-                metadata.get("row"),
-                metadata.get("digest"),
-                metadata.get("reviewer"),
-                found.get("verdict"),
-                found.get("notes"),
-                account=user,
-            )
+        for user, found in users.items():
+            step = metadata.get("row"), metadata.get("digest"), metadata.get("reviewer")
+            if found.twice:
+                yield IncomingAnswer(None, number, *step, problem=f"two answers of one user to {found.twice!r}")
+            if found.submitted:
+                verdict, notes = map(found.submitted.get, ("verdict", "notes"))
+                yield IncomingAnswer(None, number, *step, verdict, notes, account=user)
+            if found.unsubmitted:
+                yield IncomingAnswer(None, number, *step, account=user, unsubmitted=found.unsubmitted)
 
 
-def _by_user(responses: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for name, given in responses.items():
-        for answer in given:
-            if answer.get("status", "submitted") == "submitted":
-                found.setdefault(str(answer.get("user_id", "")), {})[name] = answer["value"]
+@dataclass(slots=True)
+class _UserAnswers:
+    """What one user has answered in a record."""
+
+    submitted: dict[str, Any] = field(default_factory=dict)
+    """Values by question."""
+    unsubmitted: str = ""
+    """The status of the rest, if there is any."""
+    twice: str = ""
+    """A question that has two answers."""
+
+
+def _by_user(responses: Mapping[str, Any], record_status: object) -> dict[str, _UserAnswers]:
+    answers = [(name, answer) for name, given in responses.items() for answer in given]
+    people = {str(answer.get("user_id", "")) for _, answer in answers}
+    found: dict[str, _UserAnswers] = defaultdict(_UserAnswers)
+    for name, answer in answers:
+        user = found[str(answer.get("user_id", ""))]
+        status = answer.get("status") or _status_by_record(record_status, len(people))
+        if status != SUBMITTED:
+            user.unsubmitted = str(status)
+        elif name in user.submitted:
+            user.twice = name
+        else:
+            user.submitted[name] = answer["value"]
     return found
+
+
+def _status_by_record(status: object, people: int) -> str:
+    """The status of answers that have none of their own, as in `Record.to_dict`.
+
+    A record is completed once enough people have submitted. Where one person has answered, that was the answer; of
+    several, somebody's may still be a draft.
+    """
+    if status == COMPLETED and people == 1:
+        return SUBMITTED
+    return (
+        f"no status in a record of {people} people" if status == COMPLETED else f"record {status or 'without status'}"
+    )
 
 
 FORMAT = ExchangeFormat(_write, _read, {".settings.json": json.dumps(SETTINGS, indent=1) + "\n"})

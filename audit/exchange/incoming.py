@@ -27,6 +27,8 @@ class CheckedAnswers:
     """Steps without a verdict."""
     noted: int = 0
     """How many of those have notes."""
+    unsubmitted: list[str] = field(default_factory=list)
+    """Answers that were begun or discarded, and not submitted: the place of each, whose it is, and its status."""
     problems: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
     """Reviewers whom the audit did not know before."""
@@ -53,6 +55,9 @@ class AnswerChecker:
         """Check all answers."""
         checked, at = CheckedAnswers(), now()
         for answer in answers:
+            if answer.unsubmitted:
+                checked.unsubmitted.append(self._described(answer))
+                continue
             try:
                 said = self._check_answer(answer, at)
             except BadInput as error:
@@ -158,6 +163,11 @@ class AnswerChecker:
     def _stands(self, said: RecordedVerdict) -> bool:
         stands = self._current[said.reviewer].get(said.step_id)
         return stands is not None and (stands.verdict, stands.notes) == (said.verdict, said.notes)
+
+    def _described(self, answer: IncomingAnswer) -> str:
+        """Where an answer stands that was not submitted, whose it is, and its status."""
+        by = self._people.get(answer.account, answer.account) or answer.reviewer
+        return f"{_place(answer)}{f' of {by}' if by else ''} ({answer.unsubmitted})"
 
     def _wrong(self, answer: IncomingAnswer, name: str, problem: str) -> BadInput:
         place = "" if answer.line is not None else f"item {answer.item}"

@@ -68,30 +68,33 @@ def _result(control: str, kind: str, value: dict[str, list[str]]) -> dict[str, A
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Read the answers of an export in Label Studio's own JSON, one for every annotation that was not cancelled."""
+    """Read the answers of an export in Label Studio's own JSON, one for every annotation; what was not submitted, as a
+    cancelled annotation, is told as that.
+    """
     for number, task in enumerate(read_json_array(path), 1):
         data = task.get("data") if isinstance(task, dict) else None
         annotations = task.get("annotations", []) if isinstance(task, dict) else None
         if not isinstance(data, dict) or not isinstance(annotations, list):
             yield IncomingAnswer(None, number, problem="no task with `data` and `annotations`")
             continue
-        kept = [one for one in annotations if not (isinstance(one, dict) and one.get("was_cancelled"))]
-        for annotation in kept:
+        step = data.get("id"), data.get("digest"), data.get("reviewer")
+        for annotation in annotations:
+            if isinstance(annotation, dict) and annotation.get("was_cancelled"):
+                account = _annotator(annotation)
+                yield IncomingAnswer(None, number, *step, account=account, unsubmitted="cancelled")
+                continue
             try:
                 verdict, notes = _verdict_and_notes(annotation)
             except (KeyError, TypeError, AttributeError, IndexError):
                 yield IncomingAnswer(None, number, problem="an annotation is not as Label Studio writes one")
+            except ValueError as error:
+                yield IncomingAnswer(None, number, problem=f"verdict: {error}")
             else:
-                yield IncomingAnswer(
-                    None,
-                    number,
-                    data.get("id"),
-                    data.get("digest"),
-                    data.get("reviewer"),
-                    verdict,
-                    notes,
-                    account=_annotator(annotation),
-                )
+                yield IncomingAnswer(None, number, *step, verdict, notes, account=_annotator(annotation))
+        drafts = task.get("drafts")
+        for draft in drafts if isinstance(drafts, list) else ():
+            if isinstance(draft, dict):
+                yield IncomingAnswer(None, number, *step, account=str(draft.get("user") or ""), unsubmitted="draft")
 
 
 def _annotator(annotation: Mapping[str, Any]) -> str:
@@ -103,11 +106,19 @@ def _annotator(annotation: Mapping[str, Any]) -> str:
 
 
 def _verdict_and_notes(annotation: Mapping[str, Any]) -> tuple[Any, str]:
+    """What an annotation says. Raises ValueError where it has not one verdict, and others where it is none."""
     verdict: Any = None
     notes: list[str] = []
     for result in annotation["result"]:
         if result["from_name"] == "verdict":
-            (verdict,) = result["value"]["choices"] or [None]
+            chosen = result["value"]["choices"]
+            if not isinstance(chosen, list):
+                raise ValueError("`choices` is not a list, as Label Studio writes it")
+            if len(chosen) > 1:
+                raise ValueError(f"{len(chosen)} choices in one annotation: exactly one answers the question")
+            if verdict is not None and chosen:
+                raise ValueError("two verdicts in one annotation")
+            verdict = chosen[0] if chosen else verdict
         elif result["from_name"] == "notes":
             text = result["value"]["text"]
             notes += [text] if isinstance(text, str) else map(str, text)

@@ -45,6 +45,8 @@ class IncomingAnswer:
     """Why it could not be read at all."""
     account: str = ""
     """Who answered, where the tool says so: the name or the number of an account of the tool."""
+    unsubmitted: str = ""
+    """Why it is no answer yet, or none any more, in the tool's own word: draft, discarded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from stepdown.builder.common.files import whole_text_file, write_text
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
+_SHOWN = 20
+"""Answers that were not submitted, named at most."""
+
 _run = click.argument("run", type=click.Path(path_type=Path))
 
 
@@ -97,8 +100,9 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
     differs), answers that their reviewer has changed since, and answers of somebody else than --reviewer. If there is
     any problem, every one is listed with its line, nothing of the file is taken, and the exit code is 2.
 
-    Steps without a verdict are skipped. A new verdict on a step replaces the reviewer's earlier one, which stays in the
-    log.
+    Steps without a verdict are skipped, and so are answers that were not submitted in the tool: drafts, discarded or
+    cancelled ones, which are counted and named. A new verdict on a step replaces the reviewer's earlier one, which
+    stays in the log.
     """
     form = FORMATS[_format_name(file, kind)]
     name = reviewer_name(reviewer, field="--reviewer") if reviewer else None
@@ -113,6 +117,11 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
             sys.exit(2)
         store.record_all(found.verdicts)
     click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    if found.unsubmitted:
+        shown = ", ".join(found.unsubmitted[:_SHOWN]) + ", ..." * (len(found.unsubmitted) > _SHOWN)
+        count = len(found.unsubmitted)
+        told = f"not submitted, and not taken: {count} answer{'s' * (count > 1)}: {shown}"
+        click.echo(printable(told, longest=2000), err=True)
     if found.noted:
         click.echo(f"{found.noted} of these have notes, which are not taken without a verdict", err=True)
     if found.strangers:
