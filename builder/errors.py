@@ -29,7 +29,14 @@ class BadInput(StepdownError):
 
 
 class RunStopped(StepdownError):
-    """The run must not go on: a rejected key, no credit, an unknown model. No verdict follows from it. Exit code 2."""
+    """The run must not go on: a rejected key, no credit, an unknown model. No verdict follows from it. Exit code 2.
+
+    `in_protocol` says that it can be mended only in the config's protocol, which is frozen for a run.
+    """
+
+    def __init__(self, text: str, *, in_protocol: bool = False) -> None:
+        super().__init__(text)
+        self.in_protocol = in_protocol
 
 
 class Technical(StepdownError):

@@ -223,12 +223,13 @@ class Client:
         except (Unusable, CutOff) as error:
             raise _Transient(Failure(FailureKind.TRANSIENT, self._secrets.line(str(error)))) from None
         except WrongCall as error:
-            raise RunStopped(f"model {model.name!r}, {model.model}: {self._secrets.line(str(error))}") from None
+            text = f"model {model.name!r}, {model.model}: {self._secrets.line(str(error))}"
+            raise RunStopped(text, in_protocol=True) from None
         except Rejected as error:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
-            return self._handle_failure(model, endpoint, classify(error, self._secrets, address))
+            return self._handle_failure(model, endpoint, classify(error, self._secrets, address, _fields(request)))
         return self._response(model, prefix, answer)
 
     def _response(self, model: Model, prefix: Prefix, answer: RawCompletion) -> Response:
@@ -242,6 +243,7 @@ class Client:
         parsed = actions.parsed(model.actions, prefix, raw)
         calls = tuple(ToolCall(bare(call.name), bare(call.arguments)) for call in parsed.tool_calls)
         stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
+        stop = Stop.OVERFLOW if answer.overflowed else stop
         extra = {name: bare(value) for name, value in answer.extra.items()}
         return Response(bare(parsed.content), calls, stop, parsed.malformed, answer.usage, extra)
 
@@ -252,7 +254,9 @@ class Client:
             return Response(stop=Stop.REFUSED, extra={"error": failure.text})
         if failure.kind is FailureKind.STOPPED:
             key = f" (key variable: {endpoint.settings.api_key})" if endpoint.settings.api_key else ""
-            raise RunStopped(f"model {model.name!r}, {model.model}: {failure.text}{key}")
+            raise RunStopped(
+                f"model {model.name!r}, {model.model}: {failure.text}{key}", in_protocol=failure.in_protocol
+            )
         if failure.kind is FailureKind.REJECTED:
             raise Technical(f"{model.name}: {failure.text}")
         if failure.wait is not None:
@@ -285,3 +289,8 @@ class Client:
             with self._idle:
                 self._under_way -= 1
                 self._idle.notify_all()
+
+
+def _fields(request: Mapping[str, Any]) -> frozenset[str]:
+    """What a request holds beside its messages."""
+    return frozenset(request) - {"messages"}

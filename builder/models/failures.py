@@ -1,7 +1,7 @@
 """The error table: what follows from a failed call for the trial, the model or the run.
 
 LiteLLM's error classes differ by provider, and its messages lose what the body said. So the HTTP status and the code in
-the body decide, and the body's text only where no code does.
+the body decide, and the body's text only where no code does: `error_body` reads it, `wording` knows what it means.
 """
 
 from __future__ import annotations
@@ -10,69 +10,25 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import Any
 
+from stepdown.builder.models import wording
+from stepdown.builder.models.error_body import blamed, body_of, codes, own_words, said
 from stepdown.builder.records import clean_text
 
 _LONGEST = 300
-_SCANNED = 2000
-"""Characters of an error that are searched for telling words: a validation error may echo the whole request."""
-
-_OVERFLOW_CODE = re.compile(
-    r"context_length_exceeded|exceed_context_size(_error)?|context_window_exceeded|model_context_window_exceeded"
-    r"|request_too_large|prompt_too_long|input_too_long",
-    re.IGNORECASE,
-)
-_POLICY_CODE = re.compile(
-    r"content_policy(_violation)?|content_filter(ed)?|responsibleaipolicyviolation|data_?inspection_?failed"
-    r"|moderation_blocked",
-    re.IGNORECASE,
-)
-# What providers say where no code tells. These are whole statements, never single words: an error of another kind may
-# repeat the request's own words.
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|exceed_context_size"
-    r"|maximum (context|input|prompt) length (is|of) \d|\d maximum context length|context length of only \d"
-    r"|(prompt|input) is too long( *:? *\d|\.|$| for (the|requested) (model|context))|too many (input )?tokens *[:.(]"
-    r"|exceeds? (the |this |its )?(model'?s? )?(maximum |available |configured |allowed )*"
-    r"(context (size|window|limit|length)\b|limit of \d|((number of )?(input )?tokens|length)\b)"
-    r"|longer than the (model's|maximum) (maximum )?(context|model|input) length"
-    r"|tokens\W+\+\W+(\w+\W+)?must be <=|current length is \d+ while limit is|input tokens, limit is \d",
-    re.IGNORECASE,
-)
-_POLICY = re.compile(
-    r"content[ _]policy[ _]violation|triggering .{0,30}content management policy|by content filter(ing)?\b"
-    r"|result of (our|the) safety system|(content|input|prompt|request|it) was (flagged|blocked) (for|as|by)\b"
-    r"|requires moderation|violat\w+ (of )?(our|the|\w+'s) (usage|content) polic(y|ies)|data may contain inappropriate",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(r"(?<!\w)'.*?((?<!\\)'(?!\w)|\Z)|(?<![\w\\])\".*?((?<!\\)\"|\Z)|`.*?(`|\Z)", re.DOTALL)
-_ECHO = re.compile(
-    r"\b(messages|contents|input|content|text|(?<!invalid )prompt)\b(\[|\.\d|['\"]?\]? *[:=] *(?!\d)).*",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Where an error begins to speak of one message or to repeat a field. No provider reports a whole prompt's size so."""
-_WRAPPED = ("metadata", "raw")
-"""The fields in which a gateway (OpenRouter) puts the provider's own body, as text."""
 _EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
 """LiteLLM's message for a body whose form it does not know."""
-_SAID = ("message", "msg", "detail", "error", "title", "reason", "errors", *_WRAPPED)
-_CODES = ("code", "type", "error_type", "innererror", "error", *_WRAPPED)
 _WRONG_CALL = re.compile(r"unexpected keyword argument|multiple values for|positional argument|not JSON serializable")
-_UNKNOWN_MODEL = re.compile(
-    r"model[_ ]not[_ ](found|exist)|not a valid model|invalid model|unknown model|unsupported model|no such model"
-    r"|model .{0,120}(does not exist|doesn't exist|not found|is not supported|not available)|LLM Provider NOT provided",
-    re.IGNORECASE,
-)
-_NO_KEY = re.compile(r"missing (credentials|\w* ?api key)|api_key client option must be set", re.IGNORECASE)
 _KEY_VARIABLE = re.compile(r"(API_?KEY|API_?TOKEN|ACCESS_?KEY|ACCESS_?TOKEN|SECRET|AUTH_?TOKEN|HF_TOKEN)[A-Z_]*$")
+_ACTION_FIELDS = frozenset({"tools", "response_format"})
+"""How a request asks for actions; a server that takes none may say so with a 5xx."""
 _SHORTEST_KEY = 4
 _SHORTEST_REAL_KEY = 12
-_DEEPEST = 6
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PREFIX = re.compile(r"^(litellm\.\w+: |\w+(Error|Exception): |\w+Exception - )+")
 
@@ -99,6 +55,8 @@ class Failure:
     """One short line without keys."""
     wait: float | None = None
     """Seconds that the provider asks to wait."""
+    in_protocol: bool = False
+    """Whether it can be mended only in the config's protocol, which is frozen for a run: another model or parameter."""
 
 
 class Secrets:
@@ -125,8 +83,11 @@ class Secrets:
         return text
 
 
-def classify(error: Exception, secrets: Secrets, address: str | None = None) -> Failure:
-    """What an exception of LiteLLM's means. `address` is where the request went, if not to the provider's own address.
+def classify(
+    error: Exception, secrets: Secrets, address: str | None = None, parameters: Collection[str] = ()
+) -> Failure:
+    """What an exception of LiteLLM's means. `address` is where the request went, if not to the provider's own address;
+    `parameters` are the request's fields beside its messages.
 
     Errors after a body with status 200 do not come here: whatever code the body holds, they are transient.
     """
@@ -134,41 +95,69 @@ def classify(error: Exception, secrets: Secrets, address: str | None = None) -> 
     if reply is not None and _EMPTY.fullmatch(text):
         text = reply.text or text
     status = reply.status_code if reply is not None else _status(error)
-    line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
-    name = type(error).__name__
     if wrong := _wrong_call(error):
-        return Failure(FailureKind.STOPPED, f"LiteLLM does not take such a call: {secrets.line(wrong)}")
+        return _unsuited(f"LiteLLM does not take such a call: {secrets.line(wrong)}")
+    name = type(error).__name__
     if name == "Timeout":
-        return Failure(FailureKind.TRANSIENT, secrets.line(f"time-out: {text}"))
+        return Failure(FailureKind.TRANSIENT, secrets.line(f"time-out{_place(address)}: {text}"))
     if name == "UnsupportedParamsError":
-        return Failure(FailureKind.STOPPED, f"it does not take a parameter: {secrets.line(text)}")
+        return _unsuited(f"it does not take a parameter: {secrets.line(text)}")
     if reply is None and (broken := _cause(error, "TransportError")):
         return _unreached(broken, secrets, address)
-    body = _body(reply)
-    codes, scanned = list(_codes(body)), _own_words(body, text)
-    if status == 429 and "insufficient_quota" in [*codes, *scanned.split()]:
+    body = body_of(reply)
+    text = _with_upstream_words(text, body)
+    line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
+    told, words = list(codes(body)), own_words(body, text, parameters)
+    if status == 429 and "insufficient_quota" in [*told, *words.split()]:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
-    if _NO_KEY.search(scanned):
+    if wording.tells_no_key(words):
         return Failure(FailureKind.STOPPED, f"no key is set: {secrets.line(text)}")
-    if status in (None, 200, 408, 409, 425, 429) or status >= 500:
+    if status in (None, 200, 408, 409, 425, 429):
         return Failure(FailureKind.TRANSIENT, line, _retry_after(error))
-    if status in (400, 413, 422) and _tells(codes, scanned, _OVERFLOW_CODE, _OVERFLOW):
+    # A gateway may put its own 502 around the provider's 400.
+    if (status in (400, 413, 422) or status >= 500) and wording.tells_overflow(told, words):
         return Failure(FailureKind.OVERFLOW, line)
-    if status in (400, 403, 422, 451) and _tells(codes, scanned, _POLICY_CODE, _POLICY):
+    if status in (400, 403, 422, 451) and wording.tells_refusal(told, words):
         return Failure(FailureKind.REFUSED, line)
+    if status >= 500:
+        if cure := wording.remedy(told, words, (), _ACTION_FIELDS.intersection(parameters)):
+            return _unsuited(f"{line}; {cure}")
+        return Failure(FailureKind.TRANSIENT, line, _retry_after(error))
     if status == 401:
         return Failure(FailureKind.STOPPED, f"the provider rejects the key: {line}")
     if status == 402:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")
     if status == 403:
         return Failure(FailureKind.STOPPED, f"the key may not use it: {line}")
-    if status == 404 or "model_not_found" in codes or _UNKNOWN_MODEL.search(scanned):
-        return Failure(FailureKind.STOPPED, f"the provider does not know it: {line}")
+    if "model_not_found" not in told and (cure := wording.remedy(told, words, set(blamed(body)), parameters)):
+        return _unsuited(f"it takes no such request: {line}; {cure}")
+    if status in (404, 405) and reply is not None and not wording.names_a_model(told, words):
+        return _no_such_path(reply, line, secrets)
+    if status == 404 or wording.tells_unknown_model(told, words):
+        return _unsuited(f"the provider does not know it: {line}")
     return Failure(FailureKind.REJECTED, line)
 
 
-def _tells(codes: Iterable[str], words: str, code: re.Pattern[str], phrase: re.Pattern[str]) -> bool:
-    return any(code.fullmatch(each) for each in codes) or bool(phrase.search(words))
+def _unsuited(text: str) -> Failure:
+    return Failure(FailureKind.STOPPED, text, in_protocol=True)
+
+
+def _no_such_path(reply: Any, line: str, secrets: Secrets) -> Failure:
+    """Nothing answers at the path of the address: a matter of `api_base`, not of the model."""
+    try:
+        place = f" at {_shown(str(reply.url))}"
+    except RuntimeError:  # a response that nobody asked for
+        place = ""
+    return Failure(FailureKind.STOPPED, secrets.line(f"no chat completions{place}, look at its `api_base`: {line}"))
+
+
+def _with_upstream_words(text: str, body: Any) -> str:
+    """The error's text with what the provider behind a gateway said, where that is not in it."""
+    for message in said(body):
+        words = " ".join(message.split())
+        if words and words not in " ".join(text.split()):
+            text = f"{text}: {words}"
+    return text
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -209,7 +198,7 @@ def _wrong_call(error: Exception) -> str:
 
 def _unreached(error: BaseException, secrets: Secrets, address: str | None) -> Failure:
     """A connection that could not be made, or broke."""
-    place = f": {_shown(address)}" if address else ""
+    place = _place(address)
     reason = str(error) or type(error).__name__
     if _named(error, "UnsupportedProtocol"):
         return Failure(FailureKind.STOPPED, secrets.line(f"no address that can be called{place}: {reason}"))
@@ -225,6 +214,10 @@ def _named(error: BaseException, kind: str) -> bool:
     return any(cls.__name__ == kind for cls in type(error).__mro__)
 
 
+def _place(address: str | None) -> str:
+    return f": {_shown(address)}" if address else ""
+
+
 def _shown(address: str) -> str:
     """The address without its secret parts: user, password, query.
 
@@ -235,54 +228,6 @@ def _shown(address: str) -> str:
     scheme, slashes, rest = bare.rpartition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _body(reply: Any) -> Any:
-    """The JSON of an error's body; None where it is none."""
-    try:
-        return _unwrapped(reply.text) if reply is not None else None
-    except RuntimeError:  # a body that nobody read
-        return None
-
-
-def _unwrapped(text: str) -> Any:
-    """The JSON of a text; None where it holds no object or list."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, (dict, list)) else None
-
-
-def _codes(body: Any, depth: int = 0) -> Iterator[str]:
-    """The codes and types that an error's body names, its inner errors' too."""
-    body = _unwrapped(body) if isinstance(body, str) else body
-    if not isinstance(body, Mapping) or depth > _DEEPEST:
-        return
-    for key in _CODES:
-        value = body.get(key)
-        if isinstance(value, str):
-            yield value
-        yield from _codes(value, depth + 1)
-
-
-def _said(body: Any, depth: int = 0) -> Iterator[str]:
-    """The messages of an error's body, its inner errors' too."""
-    body = _unwrapped(body) or body if isinstance(body, str) else body
-    if isinstance(body, str):
-        yield body
-    elif isinstance(body, list) and depth <= _DEEPEST:
-        for item in body:
-            yield from _said(item, depth + 1)
-    elif isinstance(body, Mapping) and depth <= _DEEPEST:
-        for key in _SAID:
-            yield from _said(body.get(key), depth + 1)
-
-
-def _own_words(body: Any, text: str) -> str:
-    """The provider's own words: its messages without what they quote or repeat of the request."""
-    said = list(_said(body)) or [text]
-    return "\n".join(_ECHO.sub("", _QUOTED.sub("", each[:_SCANNED])) for each in said)
 
 
 def _text(error: Exception) -> str:

@@ -36,6 +36,7 @@ _ENDS = re.compile(
     r"|stop_sequence|completed?|pause_turn|malformed_function_call"
 )
 _CUT = re.compile(r"(model_)?length|max_(output_)?tokens|max_length")
+_OVERFLOWED = re.compile(r"(model_)?context_(window|length|limit)_(exceeded|reached)")
 _FILTERED = re.compile(
     r"content_filter(ed)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|guardrail_intervened"
     r"|error_toxic"
@@ -76,6 +77,8 @@ class RawCompletion:
     raw: Raw
     finish: str = ""
     refused: bool = False
+    overflowed: bool = False
+    """Whether the model's context was full before its answer was whole."""
     usage: Usage = field(default_factory=Usage)
     extra: dict[str, str] = field(default_factory=dict)
 
@@ -202,7 +205,8 @@ def _answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
     filtered = finish == "content_filter" or bool(_FILTERED.fullmatch(reason))
     if _BROKEN.fullmatch(reason):
         raise Unusable(f"HTTP 200 with an answer that broke off: finish reason {reason!r}")
-    if not (_ENDS.fullmatch(reason) or filtered or content or calls or refusal):
+    overflowed = bool(_OVERFLOWED.fullmatch(reason))
+    if not (_ENDS.fullmatch(reason) or overflowed or filtered or content or calls or refusal):
         raise Unusable(f"HTTP 200 with no answer: finish reason {reason or None!r} and no text")
     extra = {
         "id": _field(response, "id"),
@@ -216,6 +220,7 @@ def _answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
         raw=Raw(content, calls),
         finish="length" if finish == "length" or _CUT.fullmatch(reason) else finish,
         refused=filtered or bool(refusal),
+        overflowed=overflowed,
         usage=_usage(_field(response, "usage")),
         extra={name: plain_text(value) for name, value in extra.items() if isinstance(value, str) and value},
     )
