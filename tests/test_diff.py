@@ -75,6 +75,38 @@ def test_a_moved_label_comes_with_the_trials_that_decide_it_before_and_now(shop:
     assert said == [("low", "clerk", "pass")]
 
 
+def test_a_label_that_rose_says_why_the_lower_tier_now_fails(shop: Shop, provider: Start) -> None:
+    """From the lowest tier to the highest: also what that lowest tier's new model came to, and in which words."""
+    one = provider({**SKILLS, "dunce": apprentice(0, manner=" dully")})
+    assert shop.build(config(one.url, [[1]], models={**OLD, "low": ["clerk"]})).code == 0
+    new = version_in(shop, "new")
+    relabel(shop, new, config(one.url, [[1]], models={"low": ["novice"], "mid": ["dunce"], "high": ["master"]}))
+    ((step,),) = [instance["steps"] for instance in compared(shop, new)["instances"]]
+    said = [(trial["model"], trial["verdict"], trial["reason"]) for trial in step["new"]["decided_by"]]
+    assert said == [("novice", "fail", "a piece is spoilt"), ("dunce", "fail", "a piece is spoilt")]
+    assert stepdown("diff", str(shop.run), str(new.run)).out.splitlines()[0] == (
+        "workshop/job-0/1: label moved: low -> high; before: clerk of low pass; "
+        "now: novice of low fail (a piece is spoilt), dunce of mid fail (a piece is spoilt)"
+    )
+
+
+def test_a_lower_tier_that_was_not_probed_is_said_to_be_so(shop: Shop, provider: Start) -> None:
+    one = provider({**SKILLS, "dunce": apprentice(0, manner=" dully")})
+    assert shop.build(config(one.url, [[1]], models={**OLD, "low": ["clerk"]})).code == 0
+    (shop.folder / "hints.jsonl").write_text('{"id": "workshop/job-0/1", "tier": "mid"}')
+    hinted = {"hints": {"source": "file", "file": "hints.jsonl"}}
+    new = version_in(shop, "new")
+    relabel(shop, new, config(one.url, [[1]], models={**OLD, "low": ["clerk"], "mid": ["dunce"]}, protocol=hinted))
+    out = stepdown("diff", str(shop.run), str(new.run)).out
+    assert "now: low was not probed, since a tier above it failed, dunce of mid fail (a piece is spoilt)" in out
+
+
+def test_a_tier_that_the_new_pool_has_not_is_named(shop: Shop, provider: Start) -> None:
+    old, new = versions(shop, provider(SKILLS), {"low": ["novice"], "high": ["master"]}, needs=[[1]])
+    out = stepdown("diff", str(old.run), str(new.run)).out
+    assert "now: the pool has no tier mid, novice of low fail (a piece is spoilt)" in out
+
+
 def test_a_shorter_version_loses_steps_and_a_longer_one_has_new_ones(shop: Shop, provider: Start) -> None:
     one = provider({**SKILLS, "clerk": apprentice(1, pace=2)})
     old, new = versions(shop, one, {"low": ["clerk"], "high": ["master"]}, needs=[[0, 0, 0]])

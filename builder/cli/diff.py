@@ -13,6 +13,7 @@ from rich.console import Console
 
 from stepdown.builder.artifacts.evidence import trial_evidence
 from stepdown.builder.cli import console
+from stepdown.builder.cli.explain import verdict_words
 from stepdown.builder.cli.relabel import cost_line
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
@@ -81,7 +82,7 @@ def _from_where_to_where(step: StepChange) -> str:
     moved = f": {_tier(old, new)} -> {_tier(new, old)}"
     if step.change is not Change.MOVED:
         return moved
-    return f"{moved}; before: {_decided(old)}; now: {_decided(new)}"
+    return f"{moved}; before: {_decided(old, new)}; now: {_decided(new, old)}"
 
 
 def _tier(label: StepLabel, other: StepLabel) -> str:
@@ -90,16 +91,27 @@ def _tier(label: StepLabel, other: StepLabel) -> str:
     return f"{label.tier} ({label.tier_id})" if ambiguous else label.tier
 
 
-def _decided(label: StepLabel) -> str:
-    """The deciding trials in a few words."""
-    return (
-        ", ".join(
-            f"{trial.trial.model} of {label.tiers[trial.trial.tier]} {trial.verdict.value}"
-            + (f" ({trial.reason})" if trial.reason else "")
-            for trial in label.decided_by
-        )
-        or "-"
-    )
+def _decided(label: StepLabel, other: StepLabel) -> str:
+    """The deciding trials in a few words; what stands in for one that was not made is said."""
+    trials = [
+        f"{trial.trial.model} of {label.tiers[trial.trial.tier]} {verdict_words(trial)}"
+        + (f" ({trial.reason})" if trial.reason else "")
+        for trial in label.decided_by
+    ]
+    if (lacking := _why_not_lower(label, other)) is not None:
+        trials.insert(0, lacking)
+    return ", ".join(trials) or "-"
+
+
+def _why_not_lower(label: StepLabel, other: StepLabel) -> str | None:
+    """Why the other run's lower tier has no trial here; None where it has one, or is not lower."""
+    own = label.tiers.index(label.tier)
+    if other.tier not in label.tiers:
+        return f"the pool has no tier {other.tier}" if own else None
+    lower = label.tiers.index(other.tier)
+    if lower >= own or any(trial.trial.tier == lower for trial in label.decided_by):
+        return None
+    return f"{other.tier} was not probed, since a tier above it failed"
 
 
 def _print_moves(out: Console, totals: Totals, old: Side, new: Side) -> None:

@@ -37,8 +37,8 @@ class Fate(StrEnum):
 class StepLabel:
     """A step's label in one of the runs, and the trials that decide it, in order.
 
-    They are the trials of the locked model and those of the tier below: the label is what it is because the former
-    was accepted and the latter were not.
+    They are the trials of the locked model, those of the tier below, and where the other run has a lower label those of
+    its tier: the label is what it is because the former was accepted and the latter were not.
     """
 
     tier: str
@@ -148,7 +148,7 @@ def _step(row_id: str, index: int, was: _Labelled, now: _Labelled) -> StepChange
         return StepChange(row_id, Change.GONE, was.label(index), None, False)
     if index > was.length:
         return StepChange(row_id, Change.NEW, None, now.label(index), False)
-    old, new = was.label(index), now.label(index)
+    old, new = was.label(index, now.tier_name(index)), now.label(index, was.tier_name(index))
     seen_before, seen_now = was.audited(index), now.audited(index)
     if seen_before.prefix_digest != seen_now.prefix_digest:
         change = Change.PREFIX
@@ -175,10 +175,18 @@ class _Labelled:
     def length(self) -> int:
         return len(self._locks)
 
-    def label(self, index: int) -> StepLabel:
+    def tier_name(self, index: int) -> str:
+        return self._tiers[self._locks[index - 1].tier].name
+
+    def label(self, index: int, other: str | None = None) -> StepLabel:
+        """A step's label; `other` names the tier that the other run's label has."""
         lock = self._locks[index - 1]
         tier = self._tiers[lock.tier]
-        trials = tuple(trial for trial in self._trials.get(index, ()) if _decides(trial, lock))
+        trials = tuple(
+            trial
+            for trial in self._trials.get(index, ())
+            if _decides(trial, lock) or (trial.trial.tier < lock.tier and self._tiers[trial.trial.tier].name == other)
+        )
         return StepLabel(tier.name, tier.id, lock.model, trials, tuple(tier.name for tier in self._tiers))
 
     def audited(self, index: int) -> VerdictBasis:
