@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from stepdown.builder.records import clean_text
 
@@ -23,3 +25,12 @@ def printable(text: str, longest: int = 500) -> str:
 def is_id(text: str) -> bool:
     """Whether a text can name an instance in rows, tables and file names of tools that come after."""
     return 0 < len(text) <= LONGEST_ID and text == printable(text)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely means; None where none is near.
+
+    >>> nearest("modle", ["price", "model"]), nearest("colour", ["price", "model"])
+    ('model', None)
+    """
+    return next(iter(get_close_matches(name, known, n=1)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from stepdown.builder.actions.forms import tool_call
 from stepdown.builder.config.pool import WORKLOAD, Pool
 from stepdown.builder.config.protocol import SeedsConfig
 from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.engine.recorded import ASSISTANT_FIELDS, RecordedStep
 from stepdown.builder.errors import BadInput
-from stepdown.builder.records import Response, ToolCall, clean_text
+from stepdown.builder.records import Response
 
 REFERENCE = WORKLOAD + "reference"
 DEPARTED = "the seed file has no trajectory of it by a model that is still strong"
@@ -29,39 +30,16 @@ class Imported:
     responses: tuple[Response, ...]
 
 
-class _Function(Strict):
-    name: str = Field(min_length=1)
-    arguments: dict[str, Any] | str
-
-
-class _Call(Strict):
-    """A tool call, flat or as chat APIs nest it."""
-
-    id: str | None = None
-    type: str | None = None
-    function: _Function
-
-
-class _Step(Strict):
-    content: str | None = None
-    tool_calls: tuple[_Call | _Function, ...] | None = None
-
-    def response(self) -> Response:
-        functions = [call.function if isinstance(call, _Call) else call for call in self.tool_calls or ()]
-        return Response(
-            content=clean_text(self.content or ""),
-            tool_calls=tuple(_call(function) for function in functions),
-        )
-
-
 class _Line(Strict):
     """One line of a seed file: `steps`, or the whole chat as `messages`, of which the assistant's are the steps."""
 
     benchmark: str | None = None
     instance_id: str = Field(min_length=1)
     model: str = Field(min_length=1)
-    steps: tuple[_Step, ...] | None = None
+    steps: tuple[RecordedStep, ...] | None = None
     messages: tuple[dict[str, Any], ...] | None = None
+    tools: Any = None
+    """Stands beside `messages` in many exports. What tools a step has is the workload's to say."""
 
     @model_validator(mode="after")
     def _one_form(self) -> _Line:
@@ -70,18 +48,12 @@ class _Line(Strict):
         return self
 
 
-def _call(function: _Function) -> ToolCall:
-    """The call, read as a live model's call is read: a seed may hold only what a client accepts. Raises Unparsable."""
-    arguments = function.arguments
-    return tool_call(function.name, arguments if isinstance(arguments, str) else json.dumps(arguments))
-
-
 class SeedFile:
     """A JSONL file of recorded trajectories. It is checked as a whole at the start, then read line by line as needed.
 
     A line: `{"instance_id": ..., "model": <a strong model's name in the pool>, "steps": [{"content", "tool_calls"}]}`,
-    or `"messages"` with the whole chat. Several lines of an instance are tried in order. Raises BadInput, naming the
-    line and the field.
+    or `"messages"` with the whole chat, both in any form that chat APIs write. Several lines of an instance are tried
+    in order. Raises BadInput, naming the line and the field.
 
     `departed` are models that were strong in the run that is relabelled and are not strong any more: their lines are
     skipped. Any other model that is not strong is a mistake in the file or in the pool.
@@ -95,7 +67,7 @@ class SeedFile:
         offset = 0
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
-                if raw.strip():
+                if raw.removeprefix(BOM_UTF8).strip():
                     line, _ = self._parse(number, raw)
                     if line.benchmark not in (None, benchmark):
                         pass
@@ -119,7 +91,7 @@ class SeedFile:
     def _parse(self, number: int, raw: bytes) -> tuple[_Line, Imported]:
         place: dict[str, Any] = {"file": self._path.name, "line": number}
         try:
-            data = json.loads(raw)
+            data = json.loads(raw.removeprefix(BOM_UTF8) if number == 1 else raw)
         except (ValueError, RecursionError) as error:
             raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", **place) from None
         line = validated(_Line, data, **place)
@@ -132,9 +104,9 @@ class SeedFile:
         steps: list[tuple[str, Any]] = [(f"steps.{index}", step) for index, step in enumerate(line.steps or ())]
         for index, message in enumerate(line.messages or ()):
             if message.get("role") == "assistant":
-                fields = {key: message[key] for key in ("content", "tool_calls") if key in message}
+                fields = {key: message[key] for key in ASSISTANT_FIELDS if key in message}
                 name = f"messages.{index}"
-                steps.append((name, validated(_Step, fields, field=name, **place)))
+                steps.append((name, validated(RecordedStep, fields, field=name, **place)))
         for name, step in steps:
             try:
                 yield step.response()
