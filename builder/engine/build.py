@@ -33,10 +33,11 @@ class Build:
     def admit(self) -> None:
         """Register the instances that the sources select, once; open again those that were blocked.
 
-        Raises BadInput where an instance is selected twice.
+        Raises BadInput where an instance is selected twice, or a pseudo-model answers for none.
         """
         self._ledger.reopen()
         if not self._ledger.is_begun:
+            self._session.refuse_unknown_pseudo_models()
             self._ledger.admit(self._select_each_once())
         counts = self._ledger.counts()
         self.progress.total = sum(counts.values())

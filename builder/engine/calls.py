@@ -9,7 +9,7 @@ from typing import Protocol
 from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.responses import Answer, Cache
 from stepdown.builder.config.pool import WORKLOAD, Model
-from stepdown.builder.errors import StepdownError
+from stepdown.builder.errors import Technical
 from stepdown.builder.models import Completion
 from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
 from stepdown.builder.run.budget import BudgetGuard
@@ -22,8 +22,8 @@ class Provider(Protocol):
     def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
 
 
-class NoAnswer(StepdownError):
-    """The workload's pseudo-model has no answer for this instance."""
+class NoAnswer(Technical):
+    """The workload's pseudo-model has no answer for this instance: that says nothing about its tier."""
 
 
 OnCall = Callable[[Model, Response, bool], None]

@@ -37,7 +37,7 @@ class RunContext:
     hints: HintSource | None
     """None where every step starts at the cheapest tier."""
     stop: threading.Event
-    """Set from outside to end the work: no further trial is begun."""
+    """Set from outside to end the work: no further step of any trial is begun."""
     on_call: OnCall | None = None
     on_lock: Callable[[], None] = lambda: None
     """Told whenever a step's search has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from stepdown.builder.cache.question import Question
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls, NoAnswer
-from stepdown.builder.errors import Lost, StepdownError, Technical
+from stepdown.builder.errors import Interrupted, Lost, StepdownError, Technical
 from stepdown.builder.records import (
     FIRST,
     Instance,
@@ -31,6 +32,9 @@ from stepdown.judges.case import JudgeCase
 _EXECUTIONS = 5
 """How often a trial is executed whose environment is lost each time. The waits between let a daemon restart."""
 
+MOST_SEED_CALLS = 1000
+"""Of one attempt at an instance's seed: an episode that never halts must end some day."""
+
 Judge = Callable[[JudgeCase], Ruling]
 """Gives a verdict on a case; technical where that is not possible."""
 
@@ -50,11 +54,17 @@ class Replayer:
     """
 
     def __init__(
-        self, instance: Instance, harness: Harness, pool: Pool, calls: Calls, judge: Judge | None = None
+        self,
+        instance: Instance,
+        harness: Harness,
+        pool: Pool,
+        calls: Calls,
+        judge: Judge | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
-        """`judge` is asked about the cases of episodes that have one."""
+        """`judge` is asked about the cases of episodes that have one. Once `stop` is set, no further step is begun."""
         self._instance, self._harness, self._pool, self._calls = instance, harness, pool, calls
-        self._judge = judge
+        self._judge, self._stop = judge, stop or threading.Event()
         self._kept: tuple[Trajectory, Checkpoint] | None = None
 
     # What the search, the seeds and their verification ask for
@@ -69,12 +79,19 @@ class Replayer:
         return self._execute_to_outcome(execute)
 
     def collect(self, model: str, attempt: int) -> Outcome:
-        """Make a whole trajectory by one model, as long as the harness allows."""
-        trial = Trial(step=1, tier=self._pool.strong, model=model, limit=None, sample=Sample("seed", attempt))
+        """Make a whole trajectory by one model, of at most MOST_SEED_CALLS calls.
+
+        Incomplete where the model is a pseudo-model that has no answer for this instance.
+        """
+        sample = Sample("seed", attempt)
+        trial = Trial(step=1, tier=self._pool.strong, model=model, limit=MOST_SEED_CALLS, sample=sample)
 
         def execute() -> Outcome:
-            with self._harness.open(self._instance) as episode:
-                return self._go_on(episode, (), trial, lambda step: model)
+            try:
+                with self._harness.open(self._instance) as episode:
+                    return self._go_on(episode, (), trial, lambda step: model)
+            except NoAnswer as error:
+                return Outcome(Verdict.INCOMPLETE, reason=error.reason)
 
         return self._execute_to_outcome(execute)
 
@@ -142,6 +159,7 @@ class Replayer:
         model = trial.model
         try:
             while True:
+                self._check_stop()
                 response = self._ask(model, served, len(steps) + 1, trial.sample, current)
                 steps.append(Step(served, response, model))
                 self._act(episode, response)
@@ -151,6 +169,11 @@ class Replayer:
                 model = assigned(len(steps) + 1)
         except _Halted as end:
             return _outcome(end.ruling, steps)
+
+    def _check_stop(self) -> None:
+        """Raises Interrupted where the run is to stop: the trial is not recorded, and its answers are in the cache."""
+        if self._stop.is_set():
+            raise Interrupted("stopped")
 
     def _act(self, episode: Episode, response: Response) -> None:
         """Act on one response. Raises _Halted as soon as the trial's outcome is certain."""
@@ -174,10 +197,7 @@ class Replayer:
     def _ask(self, name: str, prefix: Prefix, step: int, sample: Sample, current: Trajectory) -> Response:
         question = self._calls.question(self._pool.by_name[name], prefix, step, sample)
         known = _from_current(question, current)
-        try:
-            return known if known is not None else self._calls.fetch(question).response
-        except NoAnswer as error:
-            raise _Halted(Ruling(Verdict.INCOMPLETE, str(error))) from None
+        return known if known is not None else self._calls.fetch(question).response
 
     # Recorded steps
 
@@ -189,6 +209,7 @@ class Replayer:
         for number, response in enumerate(responses, 1):
             if not going:
                 return Outcome(Verdict.INCOMPLETE, reason=f"the agent halts before step {number}, but steps follow")
+            self._check_stop()
             prefix = episode.prefix()
             if recorded is not None:
                 prefix = self._as_recorded(prefix, recorded, number)
@@ -218,6 +239,7 @@ class Replayer:
         done, checkpoint = self._nearest_checkpoint(current[: step - 1])
         with self._harness.open(self._instance, checkpoint) as episode:
             for number in range(done + 1, step):
+                self._check_stop()
                 self._as_recorded(episode.prefix(), current, number)
                 if not episode.advance(current[number - 1].response):
                     raise Technical(f"replay diverged: the agent halts at step {number}")

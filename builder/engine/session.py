@@ -12,6 +12,7 @@ from stepdown.builder.config.validation import changes
 from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.hints import FileHints, HintSource, ModelHints
 from stepdown.builder.engine.progress import RunProgress
+from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
 from stepdown.builder.engine.workers import Threads, Workers
 from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, select_instances
 from stepdown.builder.errors import BadInput, Interrupted
@@ -35,6 +36,8 @@ class RunSession:
         self.workloads: list[LoadedWorkload] = [
             load_workload(self.protocol, index, departed) for index in range(len(self.protocol.workloads))
         ]
+        for workload in self.workloads:
+            workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
         self._hints = self._read_hints()
         self._check_versions()
 
@@ -52,6 +55,11 @@ class RunSession:
         for index, workload in enumerate(self.workloads):
             for instance in select_instances(index, workload):
                 yield f"protocol.workloads.{index}.source", instance, workload
+
+    def refuse_unknown_pseudo_models(self) -> None:
+        """Raises BadInput for a pseudo-model of the pool that a workload has for none of its instances."""
+        for index, workload in enumerate(self.workloads):
+            refuse_unknown_pseudo_models(workload, self.protocol, index)
 
     def select_finished(self, wanted: Container[tuple[str, str]]) -> Iterator[Job]:
         """The finished instances among those wanted by (benchmark, id), in the run's order."""
@@ -74,8 +82,6 @@ class RunSession:
         Interrupted.
         """
         run, operation, models = self.run, self.run.config.operation, self.protocol.models
-        for workload in self.workloads:
-            workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
         already = read_spent(run.path, run.ledger, self.protocol.prices)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
         cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)

@@ -132,4 +132,4 @@ class TrialRecorder:
         )
         panel, subject = context.protocol.judge, "/".join(instance.key)
         judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
-        return _Executor(calls, Replayer(instance, harness, context.protocol.pool, calls, judge))
+        return _Executor(calls, Replayer(instance, harness, context.protocol.pool, calls, judge, context.stop))

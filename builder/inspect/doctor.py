@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from stepdown.builder.common.bundled import CONFIGS, bundled_configs
 from stepdown.builder.common.extras import how_to_install
 from stepdown.builder.config.loading import Config
-from stepdown.builder.config.protocol import WorkloadConfig
-from stepdown.builder.engine.workloads import load_harness
+from stepdown.builder.config.pool import WORKLOAD
+from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
+from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
+from stepdown.builder.engine.workloads import load_harness, load_workload
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.models import local
 from stepdown.harnesses.registry import harness_class, installed
@@ -63,6 +66,7 @@ def _config(config: Config) -> Iterator[Check]:
         look = partial(_version, workload, f"protocol.workloads.{index}.harness")
         yield _tried(f"workload {workload.harness}", look)
         yield from _needs(workload, f"protocol.workloads.{index}.harness")
+        yield from _unknown_pseudo_models(config.protocol, index)
     for model in config.protocol.models.values():
         if model.weights is not None:
             yield _tried(f"model {model.name}", partial(local.check, model))
@@ -90,6 +94,22 @@ def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:
             yield Check(need.part, need.there, need.detail, need.needed)
     except StepdownError as error:
         yield Check(f"workload {workload.harness}", False, str(error))
+
+
+def _unknown_pseudo_models(protocol: ProtocolConfig, index: int) -> Iterator[Check]:
+    """A pseudo-model of the pool that the workload has for no instance. What else is wrong is told elsewhere."""
+    if not any(model.model.startswith(WORKLOAD) for model in protocol.models.values()):
+        return
+    try:
+        workload = load_workload(protocol, index)
+    except StepdownError:
+        return
+    with TemporaryDirectory() as folder:
+        workload.harness.keep_in(Path(folder) / "kept")
+        try:
+            refuse_unknown_pseudo_models(workload, protocol, index)
+        except StepdownError as error:
+            yield Check(f"workload {workload.config.harness}", False, str(error))
 
 
 def _version(workload: WorkloadConfig, field: str) -> str:
