@@ -111,6 +111,10 @@ class _Told(Watcher):
     def __init__(self, tell: Callable[[str], object] | None) -> None:
         self._tell = tell
 
+    def warned(self, line: str) -> None:
+        if self._tell is not None:
+            self._tell(f"warning: {line}")
+
     @contextmanager
     def while_working(self, progress: RunProgress) -> Iterator[None]:
         tell = self._tell

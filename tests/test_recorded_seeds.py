@@ -13,7 +13,8 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.seeds import SeedFile
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import ToolCall
-from tests.conftest import Shop
+from stepdown.runs import build
+from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 from tests.workshop import config
 
@@ -42,6 +43,7 @@ def written(folder: Path, answer: dict[str, Any], form: str = "messages", **besi
     return path
 
 
+NO_ARGUMENTS: tuple[Any, ...] = (None, "", "  ", "null", "{}", {})
 READ: dict[str, tuple[dict[str, Any], str, dict[str, Any] | None]] = {
     "content as parts": ({"content": [{"type": "text", "text": "I "}, {"text": "do."}]}, "I do.", None),
     "parts that are texts": ({"content": ["I ", "do."]}, "I do.", None),
@@ -90,7 +92,7 @@ READ: dict[str, tuple[dict[str, Any], str, dict[str, Any] | None]] = {
     "reasoning beside": ({"content": "I do.", "reasoning_content": "hm", "role": "assistant"}, "I do.", None),
     **{
         f"arguments {value!r}": ({"tool_calls": [{"function": {"name": "area", "arguments": value}}]}, "", {})
-        for value in (None, "", "  ", "null", "{}", {})
+        for value in NO_ARGUMENTS
     },
     "no arguments": ({"tool_calls": [{"id": "x", "type": "function", "function": {"name": "area"}}]}, "", {}),
     "no arguments of the one call": ({"function_call": {"name": "area"}}, "", {}),
@@ -176,3 +178,47 @@ def test_an_export_labels_like_plain_steps(shop: Shop, provider: Callable[..., P
     settings["protocol"]["workloads"][0]["seeds"] = {"source": "import", "file": "seeds.jsonl"}
     assert shop.build(settings).code == 0
     assert shop.labels() == [["low"]]
+
+
+def seeds_for(shop: Shop, provider: Callable[..., Provider], *names: str) -> dict[str, Any]:
+    """A config with one job, and seeds for instances of these names."""
+    lines = [{"instance_id": name, "model": "master", "steps": [{"content": "made 1"}]} for name in names]
+    (shop.folder / "seeds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = config(provider().url, [[0]])
+    settings["protocol"]["workloads"][0]["seeds"] = {"source": "import", "file": "seeds.jsonl"}
+    return settings
+
+
+UNPLACED = (
+    "the seed file has seeds for 9 instances; 8 of them are not in the source: Job-0, job-1, job-2, job-3, job-4, ..."
+)
+
+
+def test_seeds_for_an_instance_that_is_not_there_are_counted_and_named(
+    shop: Shop, provider: Callable[..., Provider]
+) -> None:
+    settings = seeds_for(shop, provider, "Job-0", "job-0", "job-0", *(f"job-{number}" for number in range(1, 8)))
+    looked_at = stepdown("doctor", str(shop.write(settings)))
+    assert (looked_at.code, f"none seeds of workshop: {UNPLACED}\n" in looked_at.out) == (0, True), looked_at
+    built = shop.build(settings)
+    assert (built.code, shop.labels()) == (0, [["low"]])
+    assert f"stepdown: warning: protocol.workloads.0.seeds: {UNPLACED}\n" in built.err
+    told: list[str] = []
+    build(shop.write(settings), shop.folder / "again", tell=told.append)
+    assert f"warning: protocol.workloads.0.seeds: {UNPLACED}" in told
+
+
+def test_seeds_that_all_have_their_instance_are_no_matter(shop: Shop, provider: Callable[..., Provider]) -> None:
+    settings = seeds_for(shop, provider, "job-0")
+    assert "ok   seeds of workshop" in stepdown("doctor", str(shop.write(settings))).out
+    assert "warning" not in shop.build(settings).err
+
+
+def test_seeds_that_can_not_be_read_are_refused_by_the_doctor_too(
+    shop: Shop, provider: Callable[..., Provider]
+) -> None:
+    settings = seeds_for(shop, provider, "job-0")
+    (shop.folder / "seeds.jsonl").write_text('{"instance_id": "job-0", "model": "nobody", "steps": []}\n')
+    looked_at = stepdown("doctor", str(shop.write(settings)))
+    assert looked_at.code == 2
+    assert "seeds.jsonl:1: model: 'nobody' is no model of the pool's strong tier" in looked_at.out

@@ -39,6 +39,9 @@ class Watcher:
     def gave_up(self, instances: int) -> None:
         """So many blocked instances were dropped."""
 
+    def warned(self, line: str) -> None:
+        """Something in the input is probably not as it was meant. The work goes on."""
+
     def while_working(self, progress: RunProgress) -> AbstractContextManager[None]:
         """Entered while instances are labelled; `progress` is kept up to date."""
         return nullcontext()
@@ -66,6 +69,8 @@ def label_run(
         if drop_blocked:
             watcher.gave_up(run.ledger.drop_blocked())
         build.admit()
+        for line in build.unplaced_seeds():
+            watcher.warned(line)
         budget: BudgetReached | None = None
         with watcher.while_working(build.progress):
             try:

@@ -38,6 +38,9 @@ class _Shown(Watcher):
     def gave_up(self, instances: int) -> None:
         click.echo(f"{instances} blocked instances given up", err=True)
 
+    def warned(self, line: str) -> None:
+        click.echo(f"stepdown: warning: {line}", err=True)
+
     @contextmanager
     def while_working(self, progress: RunProgress) -> Iterator[None]:
         with console.show_progress(progress):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.engine.context import Job, RunContext
@@ -43,6 +44,20 @@ class Build:
         self.progress.total = sum(counts.values())
         self.progress.steps = self._ledger.locked_steps()
         self.progress.instances = self.progress.done_before = self.progress.total - counts.get(InstanceState.OPEN, 0)
+
+    def unplaced_seeds(self) -> Iterator[str]:
+        """Of each workload whose seed file has instances that the run has not: a line that counts and names them."""
+        for index, workload in enumerate(self._session.workloads):
+            benchmark = workload.harness.name
+            if workload.seeds and (found := workload.seeds.without_instance(partial(self._is_admitted, benchmark))):
+                yield f"protocol.workloads.{index}.seeds: {found}"
+
+    def _is_admitted(self, benchmark: str, instance_id: str) -> bool:
+        try:
+            self._ledger.instance(benchmark, instance_id)
+        except KeyError:
+            return False
+        return True
 
     def _select_each_once(self) -> Iterator[Instance]:
         seen: set[tuple[str, str]] = set()

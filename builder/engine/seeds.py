@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
+from stepdown.builder.common.text import LONGEST_ID, printable
 from stepdown.builder.config.pool import WORKLOAD, Pool
 from stepdown.builder.config.protocol import SeedsConfig
 from stepdown.builder.config.validation import Strict, validated
@@ -19,6 +20,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Response
 
 REFERENCE = WORKLOAD + "reference"
+SHOWN_IDS = 5
 DEPARTED = "the seed file has no trajectory of it by a model that is still strong"
 
 
@@ -28,6 +30,26 @@ class Imported:
 
     model: str
     responses: tuple[Response, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedSeeds:
+    """Instances of a seed file that are not among those to label."""
+
+    count: int
+    of: int
+    """Instances that the file has seeds for."""
+    first: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A line.
+
+        >>> str(UnplacedSeeds(1, 3, ("a",)))
+        'the seed file has seeds for 3 instances; 1 of them is not in the source: a'
+        """
+        shown = ", ".join(printable(name, LONGEST_ID) for name in self.first) + ", ..." * (self.count > len(self.first))
+        seeds = f"the seed file has seeds for {self.of} instances"
+        return f"{seeds}; {self.count} of them {'is' if self.count == 1 else 'are'} not in the source: {shown}"
 
 
 class _Line(Strict):
@@ -76,6 +98,14 @@ class SeedFile:
                     else:
                         self._places.setdefault(line.instance_id, []).append((number, offset))
                 offset += len(raw)
+
+    def without_instance(self, is_selected: Callable[[str], bool]) -> UnplacedSeeds | None:
+        """The instances it has seeds for that no source selects; None where there are none.
+
+        A slip in a name looks like this, and so does a file of more tasks than are wanted.
+        """
+        unplaced = [name for name in self._places if not is_selected(name)]
+        return UnplacedSeeds(len(unplaced), len(self._places), tuple(unplaced[:SHOWN_IDS])) if unplaced else None
 
     def read(self, instance_id: str) -> Iterator[Imported]:
         """The recorded trajectories of an instance, in the file's order."""

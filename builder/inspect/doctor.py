@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import WORKLOAD
 from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
-from stepdown.builder.engine.workloads import load_harness, load_workload
+from stepdown.builder.engine.workloads import load_harness, load_workload, select_instances
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.models import local
 from stepdown.harnesses.registry import harness_class, installed
@@ -63,10 +64,11 @@ def _machine() -> Iterator[Check]:
 
 def _config(config: Config) -> Iterator[Check]:
     for index, workload in enumerate(config.protocol.workloads):
-        look = partial(_version, workload, f"protocol.workloads.{index}.harness")
+        look = partial(_version, config.protocol, index)
         yield _tried(f"workload {workload.harness}", look)
         yield from _needs(workload, f"protocol.workloads.{index}.harness")
         yield from _unknown_pseudo_models(config.protocol, index)
+    yield from _seeds(config.protocol)
     for model in config.protocol.models.values():
         if model.weights is not None:
             yield _tried(f"model {model.name}", partial(local.check, model))
@@ -112,8 +114,29 @@ def _unknown_pseudo_models(protocol: ProtocolConfig, index: int) -> Iterator[Che
             yield Check(f"workload {workload.config.harness}", False, str(error))
 
 
-def _version(workload: WorkloadConfig, field: str) -> str:
-    return load_harness(workload, field).version
+def _version(protocol: ProtocolConfig, index: int) -> str:
+    """The harness's version, once all that a build refuses before its first call has been looked at."""
+    return load_workload(protocol, index).harness.version
+
+
+def _seeds(protocol: ProtocolConfig) -> Iterator[Check]:
+    """Seed files with seeds for instances that no source selects. What can not be loaded has been told already."""
+    if all(workload.seeds.file is None for workload in protocol.workloads):
+        return
+    try:
+        loaded = [load_workload(protocol, index) for index in range(len(protocol.workloads))]
+        selected: dict[str, set[str]] = defaultdict(set)
+        for index, one in enumerate(loaded):
+            for instance in select_instances(index, one):
+                selected[instance.benchmark].add(instance.id)
+    except StepdownError:
+        return
+    for workload in loaded:
+        benchmark = workload.harness.name
+        if workload.seeds is not None:
+            found = workload.seeds.without_instance(selected[benchmark].__contains__)
+            told = str(found) if found else "each is for an instance of the source"
+            yield Check(f"seeds of {benchmark}", found is None, told, needed=False)
 
 
 def _tried(part: str, look: Callable[[], str]) -> Check:

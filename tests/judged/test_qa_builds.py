@@ -161,6 +161,16 @@ def test_the_estimate_knows_that_seeds_have_one_step(shop: Shop, school: Provide
     assert school.count() == 0
 
 
+def test_the_doctor_refuses_judged_tasks_without_a_judge(shop: Shop, school: Provider) -> None:
+    settings = config(school.url, written(shop.folder, ROWS))
+    settings["protocol"]["workloads"][0]["options"] = {"grading": {"by": "judge"}}
+    path = str(shop.write(settings))
+    problem = "protocol.workloads.0: an LLM judges the answers of 'qa': name its models in `protocol.judge.models`"
+    built, looked_at = stepdown("build", path, "--run", str(shop.run)), stepdown("doctor", path)
+    assert (built.code, problem in built.err) == (2, True)
+    assert (looked_at.code, f"none workload qa: {problem}" in looked_at.out) == (2, True)
+
+
 def test_the_doctor_finds_the_built_in_workloads(shop: Shop, school: Provider) -> None:
     settings = config(school.url, written(shop.folder, ROWS))
     settings["protocol"]["workloads"] = [
