@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
-from stepdown.builder.errors import BadInput
+from stepdown.builder.common.faults import Place, class_place, place_of, said
+from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.harnesses.base import Harness
 
 GROUP = "stepdown.harnesses"
@@ -29,7 +31,10 @@ def installed() -> Mapping[str, EntryPoint]:
 
 
 def harness_class(name: str) -> type[Harness]:
-    """The class of an installed workload, or of one's own. Raises BadInput. Loading it runs its code."""
+    """The class of an installed workload, or of one's own. Raises BadInput, with file and line where its code breaks.
+
+    Loading it runs its code.
+    """
     if ":" in name:
         if (here := str(Path.cwd())) not in sys.path:
             sys.path.append(here)  # it may lie in the folder one works in
@@ -55,13 +60,63 @@ def _load(name: str, place: str) -> type[Harness]:
     if not module or not attribute:
         raise BadInput(f"{name!r} is no workload: `module:Class` is needed")
     try:
-        made = getattr(importlib.import_module(module), attribute)
-    except (BadInput, ImportError) as error:
-        raise BadInput(f"{name!r} can not be loaded: {error}") from None
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever a module of anybody's raises
+        raise _broken(f"{name!r} can not be loaded: {_words(error)}", place_of(error, module)) from None
+    try:
+        made = getattr(found, attribute)
     except AttributeError:
-        raise BadInput(f"module {module!r} has no class {attribute!r}") from None
+        near = get_close_matches(attribute, vars(found), n=1)
+        meant = f": did you mean {near[0]!r}?" if near else ""
+        raise BadInput(f"module {module!r} has no class {attribute!r}{meant}") from None
     if not isinstance(made, type) or not issubclass(made, Harness):
         raise BadInput(f"{name!r} is no workload: it is no class made of `stepdown.Harness`")
     if lacking := ", ".join(f"`{part}`" for part in sorted(made.__abstractmethods__)):
-        raise BadInput(f"{name!r} is no workload yet: it has no {lacking}")
+        raise _broken(f"{name!r} is no workload yet: it has no {lacking}", class_place(made))
     return made
+
+
+def make_harness(made: type[Harness], options: Mapping[str, Any]) -> Harness:
+    """A harness of a class, checked as far as it can be before it is used. Raises BadInput, with the line of its code
+    that broke or is wrong.
+    """
+    try:
+        harness = made(**options)
+    except StepdownError:
+        raise
+    except Exception as error:
+        if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
+            raise BadInput(f"options: {error}") from None  # no line of its own was run
+        problem = f"{made.__qualname__} can not be made: {said(error)}"
+        raise _broken(problem, place_of(error, made.__module__)) from None
+    for part in ("name", "version"):
+        _check_text(harness, part)
+    harness.refuse_misspelt(vars(harness))
+    return harness
+
+
+def _check_text(harness: Harness, part: str) -> None:
+    made = type(harness)
+    try:
+        value = getattr(harness, part, None)
+    except Exception as error:  # a property is code too
+        problem = f"{made.__qualname__}: `{part}` raised {said(error)}"
+        raise _broken(problem, place_of(error, made.__module__)) from None
+    if not isinstance(value, str):
+        raise _broken(f"{made.__qualname__} has no `{part}`, a text", class_place(made))
+
+
+def _words(error: BaseException) -> str:
+    """An import's error: its text alone where the class of the error says no more."""
+    return str(error) if isinstance(error, BadInput | ImportError) and str(error) else said(error)
+
+
+def _broken(problem: str, place: Place | None) -> BadInput:
+    """The error, at the line of somebody's code where there is one."""
+    return BadInput(problem) if place is None else BadInput(problem, file=_shown(place.file), line=place.line)
+
+
+def _shown(file: Path) -> str:
+    """A file as seen from where one works, where it lies there."""
+    here = Path.cwd()
+    return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)

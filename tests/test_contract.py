@@ -113,7 +113,7 @@ def test_names_of_one_s_own_are_free() -> None:
         ("tests.test_contract:load", "is no workload: it is no class made of `stepdown.Harness`"),
         ("tests.test_contract:Bare", "is no workload yet: it has no `instances`, `open`"),
         ("tests.test_contract:Unfinished", "harness: Unfinished: `need_judge` is nearly `needs_judge`"),
-        ("tests.test_contract:Nameless", "harness: Nameless has no `name`, a text"),
+        ("tests.test_contract:Nameless", "Nameless has no `name`, a text"),
         ("misspelt_workload:Mine", "can not be loaded: Mine: `verdicts` is nearly `verdict` of the contract"),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from stepdown.builder.common.faults import is_traceback
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.explain import Explained, Explanation, InstanceExplanation, StepInShort, explain
@@ -37,7 +40,11 @@ COLUMNS = (
 @click.command("explain")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("row_id", metavar="ID")
-@click.option("--answers", is_flag=True, help="Show what the candidate of each trial answered, cut to its beginning.")
+@click.option(
+    "--answers",
+    is_flag=True,
+    help="Show what each trial's candidate answered and how that was graded, cut to the beginning.",
+)
 def command(run: Path, row_id: str, answers: bool) -> None:
     """Show every trial that led to the label of a row (ID: benchmark/instance_id/step_index) in RUN; of an instance
     (benchmark/instance_id) its seed, and each of its steps in short.
@@ -118,9 +125,26 @@ def _print(title: str, trials: Sequence[Explained]) -> None:
             click.echo("  " + " ".join(f"{name}={printable(cell)}" for name, cell in pairs))
     for trial in trials:
         for error in trial.record.attempts:
-            click.echo(f"  trial {trial.record.id}, before a retry: {printable(error)}")
+            for line in _error_lines(trial.record.id, error):
+                click.echo(line)
         if trial.answer is not None:
             click.echo(f"  trial {trial.record.id}, {trial.record.trial.model} answered: {answer_words(trial.answer)}")
+            if trial.record.grading is not None:
+                click.echo(f"  trial {trial.record.id}, graded: {_graded(trial.record.grading)}")
+
+
+def _error_lines(trial: int, error: str) -> Iterator[str]:
+    """An error before a retry in one line; the traceback of a harness that broke as Python prints it."""
+    if not is_traceback(error):
+        yield f"  trial {trial}, before a retry: {printable(error)}"
+        return
+    yield f"  trial {trial}, its harness broke:"
+    yield from (f"    {printable(line)}" for line in error.splitlines())
+
+
+def _graded(grading: Mapping[str, Any]) -> str:
+    """What a verdict rests on, cut like an answer: the evidence has all of it."""
+    return printable(json.dumps(grading, ensure_ascii=False), LONGEST_ANSWER)
 
 
 def answer_words(answer: Response) -> str:

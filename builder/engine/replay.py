@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from stepdown.builder.cache.question import Question
+from stepdown.builder.common.faults import place_of, said, whole_traceback
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls, NoAnswer
+from stepdown.builder.engine.divergence import first_difference
 from stepdown.builder.errors import Interrupted, Lost, StepdownError, Technical
 from stepdown.builder.records import (
     FIRST,
@@ -34,6 +36,9 @@ _EXECUTIONS = 5
 
 MOST_SEED_CALLS = 1000
 """Of one attempt at an instance's seed: an episode that never halts must end some day."""
+
+_LONGEST_REASON = 300
+"""Characters of the reason that names a harness's own error."""
 
 Judge = Callable[[JudgeCase], Ruling]
 """Gives a verdict on a case; technical where that is not possible."""
@@ -132,8 +137,11 @@ class Replayer:
             raise
         except Exception as error:
             # A harness is anybody's code and reads hostile data: its faults must not end the work on other instances.
-            broken = f"the harness broke: {type(error).__name__}: {error}"
-            return Outcome(Verdict.TECHNICAL, reason=" ".join(broken.split())[:300])
+            # The reason is evidence and names no folder of this machine; the traceback goes to the ledger only.
+            self._calls.note_failed([whole_traceback(error)])
+            place = place_of(error, type(self._harness).__module__)
+            broken = f"the harness broke: {f'{place}: ' if place else ''}{said(error)}"
+            return Outcome(Verdict.TECHNICAL, reason=broken[:_LONGEST_REASON])
 
     def _retry_where_lost(self, execute: Callable[[], Outcome]) -> Outcome:
         lost: list[str] = []
@@ -261,7 +269,8 @@ class Replayer:
         """The recorded prefix of a step, which the live one must equal under the mask."""
         recorded = trajectory[step - 1].prefix
         if live.canonical != recorded.canonical:
-            raise Technical(f"replay diverged: the observation before step {step} is not the recorded one")
+            problem = f"replay diverged: the observation before step {step} is not the recorded one"
+            raise Technical(f"{problem}: {first_difference(recorded, live)}")
         return recorded
 
 

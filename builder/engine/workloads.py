@@ -5,35 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stepdown.builder.common.faults import place_of, said
 from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
 from stepdown.harnesses.base import Harness
-from stepdown.harnesses.registry import harness_class
+from stepdown.harnesses.registry import harness_class, make_harness
 
 
 def load_harness(workload: WorkloadConfig, field: str) -> Harness:
     """The harness that a config's entry names, with its options. Raises BadInput. Loading one runs its code."""
     try:
-        made = harness_class(workload.harness)
-    except BadInput as error:
-        raise BadInput(str(error), field=field) from None
-    try:
-        harness = made(**workload.options)
-    except TypeError as error:
-        raise BadInput(f"options: {error}", field=field) from None
-    _check_made(harness, field)
-    return harness
-
-
-def _check_made(harness: Harness, field: str) -> None:
-    """What shows only in a harness that was made. Raises BadInput."""
-    for part in ("name", "version"):
-        if not isinstance(getattr(harness, part, None), str):
-            raise BadInput(f"{type(harness).__qualname__} has no `{part}`, a text", field=field)
-    try:
-        harness.refuse_misspelt(vars(harness))
+        return make_harness(harness_class(workload.harness), workload.options)
     except BadInput as error:
         raise BadInput(str(error), field=field) from None
 
@@ -66,7 +50,9 @@ def select_instances(index: int, workload: LoadedWorkload) -> Iterator[Instance]
     except StepdownError:
         raise
     except Exception as error:
-        raise BadInput(f"the workload can not read it: {type(error).__name__}: {error}", field=field) from None
+        place = place_of(error, type(workload.harness).__module__)
+        where = f"{place}: " if place else ""
+        raise BadInput(f"the workload can not read it: {where}{said(error)}", field=field) from None
 
 
 @dataclass(frozen=True, slots=True)

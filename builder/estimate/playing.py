@@ -11,6 +11,7 @@ from typing import Any
 
 from stepdown.builder.cache.responses import Cache
 from stepdown.builder.common import tokens
+from stepdown.builder.common.faults import place_of, said
 from stepdown.builder.config.pool import WORKLOAD, Model, Pool
 from stepdown.builder.engine.calls import Calls
 from stepdown.builder.engine.replay import Replayer
@@ -94,7 +95,9 @@ def measure_first_prompt(instance: Instance, harness: Harness) -> int:
     except StepdownError:
         raise
     except Exception as error:  # a harness is anybody's code
-        raise BadInput(f"instance {instance.id!r} can not be opened: {type(error).__name__}: {error}") from None
+        place = place_of(error, type(harness).__module__)
+        where = f"{place}: " if place else ""
+        raise BadInput(f"instance {instance.id!r} can not be opened: {where}{said(error)}") from None
 
 
 def play_seed(instance: Instance, workload: LoadedWorkload, pool: Pool) -> SeedSize | None:

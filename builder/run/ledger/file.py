@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.common.faults import TRACEBACK
 from stepdown.builder.records import Instance, Lock, Outcome, Receipt, Sample, Trial, Usage, Verdict, exact_json
 from stepdown.builder.run.ledger.database import open_database
 from stepdown.builder.run.ledger.meta import MetaStore
@@ -321,9 +322,17 @@ class Ledger:
             yield from (key.hex() for _, key in page)
 
     def retried_errors(self) -> int:
-        """Errors of calls that were tried again, over the whole run."""
-        query = "SELECT coalesce(sum(json_array_length(attempts)), 0) FROM "
-        return sum(int(self._file.read(query + table)[0][0]) for table in ("trials", "hints"))
+        """Errors of calls that were tried again, over the whole run; the traceback of a harness is none."""
+        return sum(
+            int(
+                self._file.read(
+                    f"SELECT count(*) FROM {table}, json_each({table}.attempts) "  # noqa: S608
+                    "WHERE attempts != '[]' AND value NOT LIKE ?",
+                    (f"{TRACEBACK}%",),
+                )[0][0]
+            )
+            for table in ("trials", "hints")
+        )
 
     # Hints
 

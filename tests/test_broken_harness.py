@@ -1,0 +1,148 @@
+"""A workload of one's own that breaks: one line with its file and line, and the traceback of a trial that broke."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepdown.builder.common.faults import said, whole_traceback
+from stepdown.builder.engine.divergence import first_difference
+from stepdown.builder.records import Prefix
+from tests.conftest import Shop, stepdown
+from tests.provider import Provider
+from tests.workshop import Workshop, config
+
+Start = Callable[..., Provider]
+_names = itertools.count()
+
+BASE = "from tests.workshop import Workshop\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("class Mine(Workshop):\n    def (self): ...\n", 3, "can not be loaded: SyntaxError: invalid syntax"),
+        ("TABLE = {}\nTABLE['x']\nclass Mine(Workshop): ...\n", 3, "can not be loaded: KeyError: 'x'"),
+        ("import nothing_of_this_name\n", 2, "can not be loaded: No module named 'nothing_of_this_name'"),
+        ("raise SystemExit('bye')\n", 2, "can not be loaded: SystemExit: bye"),
+        ("x = None.y\n", 2, "can not be loaded: AttributeError: 'NoneType' object has no attribute 'y'"),
+        ("from stepdown import Harness\nclass Mine(Harness):\n    name = 'm'\n", 3, "it has no `instances`, `open`"),
+        ("class Mine(Workshop):\n    name = None\n", 2, "Mine has no `name`, a text"),
+        (
+            "class Mine(Workshop):\n    def __init__(self):\n        super().__init__()\n        1 / 0\n",
+            5,
+            "Mine can not be made: ZeroDivisionError: division by zero",
+        ),
+        (
+            "class Mine(Workshop):\n    def __init__(self):\n        len(7)\n",
+            4,
+            "Mine can not be made: TypeError: object of type 'int' has no len()",
+        ),
+        (
+            "class Odd(Exception):\n    def __str__(self): 1 / 0\n"
+            "class Mine(Workshop):\n    def __init__(self):\n        raise Odd\n",
+            6,
+            "Mine can not be made: Odd",
+        ),
+    ],
+)
+def test_what_breaks_before_the_first_episode_is_one_line_that_names_its_place(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, code: str, line: int, words: str
+) -> None:
+    name = f"broken_workload_{next(_names)}"
+    (shop.folder / f"{name}.py").write_text(BASE + code)
+    monkeypatch.syspath_prepend(shop.folder)
+    settings = config("http://127.0.0.1:9", [[0]])
+    settings["protocol"]["workloads"][0]["harness"] = f"{name}:Mine"
+    result = shop.build(settings)
+    assert result.code == 2
+    (problem,) = [one for one in result.err.splitlines() if not one.startswith("loading workload")]
+    assert "protocol.workloads.0.harness: " in problem
+    assert f"{name}.py:{line}: " in problem
+    assert words in problem
+
+
+def test_an_option_that_the_harness_does_not_have_is_an_option_s_mistake(shop: Shop) -> None:
+    result = shop.build(config("http://127.0.0.1:9", [[0]], options={"erly": True}))
+    assert result.code == 2
+    assert "protocol.workloads.0.harness: options: " in result.err
+    assert "'erly'" in result.err
+
+
+def test_a_class_that_is_nearly_named_is_suggested(shop: Shop) -> None:
+    settings = config("http://127.0.0.1:9", [[0]])
+    settings["protocol"]["workloads"][0]["harness"] = "tests.workshop:Workshp"
+    assert "has no class 'Workshp': did you mean 'Workshop'?" in shop.build(settings).err
+
+
+def test_a_source_that_breaks_the_harness_is_told_with_the_line(shop: Shop) -> None:
+    settings = config("http://127.0.0.1:9", [[0]])
+    settings["protocol"]["workloads"][0]["source"] = {"needs": 7}
+    result = shop.build(settings)
+    assert result.code == 2
+    assert re.search(r"source: the workload can not read it: workshop\.py:\d+: TypeError: 'int'", result.err)
+
+
+def test_what_breaks_inside_an_episode_names_its_line_and_keeps_the_traceback(shop: Shop, provider: Start) -> None:
+    line = next(n for n, text in enumerate(_workshop_lines(), 1) if 'RuntimeError("the workbench' in text)
+    assert shop.build(config(provider().url, [[0], [1]], options={"breaks_on": "spoilt with skill 0"})).code == 3
+    words = f"the harness broke: workshop.py:{line}: RuntimeError: the workbench collapsed"
+    assert shop.manifest()["blocked"] == {"workshop": {words: 1}}
+    out = stepdown("explain", str(shop.run), "workshop/job-1/1").out
+    assert f"reason={words}" in out
+    assert "its harness broke:\n    Traceback (most recent call last):" in out
+    assert f'workshop.py", line {line}, in advance' in out
+    assert '    raise RuntimeError("the workbench collapsed")' in out
+    assert "Traceback" not in "".join(file.decode() for file in shop.files().values())
+    assert "errors before retries: 0" in stepdown("status", str(shop.run)).out
+
+
+def _workshop_lines() -> list[str]:
+    return (Path(__file__).parent / "workshop.py").read_text().splitlines()
+
+
+class Clocked(Workshop):
+    """A workshop that forgets to mask its clock."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.mask = None
+
+
+def test_a_replay_that_diverged_shows_both_texts_where_they_differ(shop: Shop, provider: Start) -> None:
+    settings = config(provider().url, [[0, 0]], options={"volatile": True, "checkpoints": False})
+    settings["protocol"]["workloads"][0]["harness"] = "tests.test_broken_harness:Clocked"
+    assert shop.build(settings).code == 3
+    (reason,) = shop.manifest()["blocked"]["workshop"]
+    texts = re.search(r"replay diverged: .*: recorded '(.*)', now '(.*)'$", reason)
+    assert texts
+    recorded, now = texts.groups()
+    assert recorded != now
+    assert all(re.fullmatch(r"…?.*needs skill 0 clock \d+", text) for text in (recorded, now))
+    assert reason in stepdown("status", str(shop.run)).out
+
+
+def test_where_two_prefixes_differ_is_shown_short_and_printable() -> None:
+    start = [{"role": "user", "content": "x" * 500 + "\x1b[31mold" + "y" * 500}]
+    other = [{"role": "user", "content": "x" * 500 + "\x1b[31mnew" + "y" * 500}]
+    shown = first_difference(Prefix.start(start), Prefix.start(other))
+    assert "[31mold" in shown
+    assert "[31mnew" in shown
+    assert len(shown) < 200
+    assert shown.isprintable()
+    longer = Prefix.start([*start, {"role": "user", "content": "more"}])
+    assert first_difference(Prefix.start(start), longer) == "recorded no message, now 'more'"
+    tool = {"type": "function", "function": {"name": "look"}}
+    assert "look" in first_difference(Prefix.start(start), Prefix.start(start, [tool]))
+
+
+def test_an_error_without_words_and_one_that_is_endless_are_told() -> None:
+    assert said(RuntimeError("a\nb")) == "RuntimeError: a b"
+    text = whole_traceback(RuntimeError("x" * 100_000))
+    assert text.startswith("Traceback (most recent call last):")
+    assert len(text) < 10_000
