@@ -19,6 +19,7 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
 
+_LONGEST_NOTICE = 2000
 WIDE = 160
 """Columns of a wide table that is piped."""
 
@@ -68,13 +69,28 @@ def row_ticker() -> Callable[[int], None]:
     return tell
 
 
+_redrawn: list[Console] = []
+"""The console on which progress is being redrawn, if there is one: whatever passes it by would be drawn over."""
+
+
+def notify(line: str) -> None:
+    """Print a line on standard error, whole, and above the progress that is redrawn there."""
+    console = _redrawn[-1] if _redrawn else stderr()
+    console.print(Text(printable(line, longest=_LONGEST_NOTICE)), soft_wrap=True)
+
+
 @contextmanager
 def show_progress(progress: RunProgress) -> Iterator[None]:
-    """Show progress on standard error: redrawn on a terminal, else a line now and then."""
+    """Show progress on standard error: redrawn on a terminal, else a line now and then; notices at once."""
     console = stderr()
+    progress.notify = notify
     if console.is_terminal:
         with Live(get_renderable=lambda: Text(progress_line(progress)), console=console, refresh_per_second=4):
-            yield
+            _redrawn.append(console)
+            try:
+                yield
+            finally:
+                _redrawn.remove(console)
         return
     with ticking(TELLING_INTERVAL, lambda: console.print(progress_line(progress))):
         yield

@@ -47,8 +47,7 @@ class _Shown(Watcher):
             try:
                 yield
             except RunStopped as error:
-                go_on = f"what was paid for is kept; when it is mended: {_resume_command(self._folder)}"
-                raise RunStopped(f"{error}; {go_on}") from None
+                raise RunStopped(f"{error}; what was paid for is kept; {_after_a_stop(error, self._folder)}") from None
 
 
 def label_and_report(
@@ -82,6 +81,13 @@ def _report(folder: Path, done: LabellingResult) -> None:
 
 def _resume_command(folder: Path) -> str:
     return f"stepdown resume {shlex.quote(str(folder))}"
+
+
+def _after_a_stop(error: RunStopped, folder: Path) -> str:
+    """How to go on. A run's protocol is frozen: another model or parameter makes another version of it."""
+    if not error.in_protocol:
+        return f"when it is mended: {_resume_command(folder)} (with --config CONFIG, where its `operation` changed)"
+    return f"mend it in the config, then: stepdown relabel {shlex.quote(str(folder))} --config CONFIG --run NEW"
 
 
 def _after_a_budget(name: str, folder: Path) -> str:

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
 from stepdown.builder.cli import console
 from stepdown.builder.cli.main import INTERRUPTED
 from stepdown.builder.common.signals import handle_end_signals
@@ -23,7 +21,7 @@ def stop_on_signals(stop: threading.Event, go_on: str) -> Iterator[None]:
             console.stderr().show_cursor(True)
             os._exit(INTERRUPTED)
         stop.set()
-        click.echo(f"\nstopping after the calls in hand (once more to stop at once); go on with: {go_on}", err=True)
+        console.notify(f"stopping after the calls in hand (once more to stop at once); go on with: {go_on}")
 
     with handle_end_signals(handle):
         yield

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from stepdown.builder.records import clean_text
 
+_VARYING = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f-]{8,}\b|\d+(\.\d+)?", re.IGNORECASE)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 LONGEST_ID = 200
 
@@ -20,6 +21,15 @@ def printable(text: str, longest: int = 500) -> str:
     """
     clean = _CONTROLS.sub(" ", clean_text(text))
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+
+
+def kind_of(text: str) -> str:
+    """The text of an error without what differs between errors of one kind: numbers, ids of requests.
+
+    >>> kind_of("HTTP 503: request 1f0c22aa-9b: busy") == kind_of("HTTP 503: request 77bb01dd-0c: busy")
+    True
+    """
+    return _VARYING.sub("#", text)
 
 
 def is_id(text: str) -> bool:

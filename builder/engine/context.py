@@ -41,6 +41,8 @@ class RunContext:
     on_call: OnCall | None = None
     on_lock: Callable[[], None] = lambda: None
     """Told whenever a step's search has ended."""
+    on_blocked: Callable[[Instance, str], None] = lambda instance, reason: None
+    """Told of every instance that a technical error blocks, with the reason."""
     budget: BudgetGuard | None = None
     """The run's budget; None: without limit."""
 

@@ -37,6 +37,7 @@ class InstanceLabelling:
             self._control(found, seed)
         except Blocked as blocked:
             self._ledger.block(self._record.id, blocked.reason)
+            self._context.on_blocked(self._instance, blocked.reason)
         except NoSeed as none:
             self._ledger.drop(self._record.id, str(none))
         else:

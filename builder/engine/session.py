@@ -86,7 +86,15 @@ class RunSession:
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
         cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)
         try:
-            with budget, Client(models.values(), operation, self._stop, budget.check) as client:
+            client = Client(
+                models.values(),
+                operation,
+                self._stop,
+                budget.check,
+                on_error=progress.on_error,
+                notify=lambda line: progress.notify(line),
+            )
+            with budget, client:
                 context = RunContext(
                     protocol=self.protocol,
                     ledger=run.ledger,
@@ -96,6 +104,7 @@ class RunSession:
                     stop=self._stop,
                     on_call=progress.on_call,
                     on_lock=progress.on_lock,
+                    on_blocked=progress.on_blocked,
                     budget=budget,
                 )
                 workers: Workers = Threads(operation.workers, self._stop)

@@ -18,8 +18,9 @@ from stepdown.builder.common import tokens
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
-from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify
+from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
+from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
 from stepdown.builder.models.provider import CutOff, RawCompletion, Rejected, Unusable, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, ToolCall, Usage
@@ -53,8 +54,9 @@ class _EndpointState:
     no requests.
     """
 
-    def __init__(self, model: Model, endpoint: Endpoint, clock: Callable[[], float]) -> None:
+    def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
         self.settings = endpoint
+        self.outage = Outage(longest_wait)
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
         self.closed_until = 0.0
@@ -101,7 +103,8 @@ class Client:
 
     Once `stop` is set every wait ends and the call raises Interrupted. Requests under way are finished, since they are
     paid for. `check` is called before every request and raises where none may be begun. `clock` gives the seconds by
-    which requests and tokens per minute are counted.
+    which requests and tokens per minute are counted. `on_error` is told of every request that failed, `notify` of what
+    a person should know at once: an endpoint pauses, or answers again.
     """
 
     def __init__(
@@ -111,9 +114,15 @@ class Client:
         stop: threading.Event | None = None,
         check: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        on_error: Callable[[str], None] = lambda text: None,
+        notify: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._endpoints = {model.name: _EndpointState(model, operation.endpoint(model.name), clock) for model in models}
         self._retries = retries = operation.retries
+        self._endpoints = {
+            model.name: _EndpointState(model, operation.endpoint(model.name), retries.longest_wait, clock)
+            for model in models
+        }
+        self._on_error, self._notify = on_error, notify
         first, longest = retries.first_wait, retries.longest_wait
         self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
         self._stop = stop or threading.Event()
@@ -141,9 +150,9 @@ class Client:
 
         def attempt() -> Response:
             try:
-                with endpoint.slot(self._wait):
+                with endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
                     admitted = endpoint.admit(request, self._wait)
-                    with self._count_under_way():
+                    with self._count_under_way(), self._watch_for_outage(model, endpoint):
                         response = self._request_once(model, endpoint, request, prefix)
                     endpoint.settle(admitted, response.usage)
                     return response
@@ -263,6 +272,24 @@ class Client:
             endpoint.closed_until = time.monotonic() + min(failure.wait, self._retries.longest_wait)
         raise _Transient(failure)
 
+    @contextmanager
+    def _watch_for_outage(self, model: Model, endpoint: _EndpointState) -> Iterator[None]:
+        """Count what a request comes to; say so where its endpoint begins to pause, or answers again."""
+        try:
+            yield
+        except (_Transient, Technical) as error:
+            text = error.failure.text if isinstance(error, _Transient) else str(error)
+            self._on_error(text)
+            pause = endpoint.outage.note_failure(text)
+            if pause is not None:
+                self._notify(
+                    f"{model.name} at {_place(model, endpoint)} pauses for {pause:g} s: "
+                    f"{EQUAL_FAILURES} or more equal failures in a row: {text}"
+                )
+            raise
+        if endpoint.outage.note_answer():
+            self._notify(f"{model.name} at {_place(model, endpoint)} answers again")
+
     def _pause_seconds(self, state: RetryCallState) -> float:
         """Seconds to the next try: exponential with jitter, or longer where the provider asks for it, but bounded."""
         backoff = self._backoff(state)
@@ -294,3 +321,10 @@ class Client:
 def _fields(request: Mapping[str, Any]) -> frozenset[str]:
     """What a request holds beside its messages."""
     return frozenset(request) - {"messages"}
+
+
+def _place(model: Model, endpoint: _EndpointState) -> str:
+    """Where a model is asked, for a person to read: its address without credentials, or who serves it."""
+    if model.model.startswith(LOCAL):
+        return "this machine"
+    return shown_address(endpoint.settings.api_base) if endpoint.settings.api_base else model.model.split("/")[0]

@@ -145,7 +145,7 @@ def _unsuited(text: str) -> Failure:
 def _no_such_path(reply: Any, line: str, secrets: Secrets) -> Failure:
     """Nothing answers at the path of the address: a matter of `api_base`, not of the model."""
     try:
-        place = f" at {_shown(str(reply.url))}"
+        place = f" at {shown_address(str(reply.url))}"
     except RuntimeError:  # a response that nobody asked for
         place = ""
     return Failure(FailureKind.STOPPED, secrets.line(f"no chat completions{place}, look at its `api_base`: {line}"))
@@ -215,13 +215,13 @@ def _named(error: BaseException, kind: str) -> bool:
 
 
 def _place(address: str | None) -> str:
-    return f": {_shown(address)}" if address else ""
+    return f": {shown_address(address)}" if address else ""
 
 
-def _shown(address: str) -> str:
+def shown_address(address: str) -> str:
     """The address without its secret parts: user, password, query.
 
-    >>> _shown("http://me:pass@host:1/v1?key=k")
+    >>> shown_address("http://me:pass@host:1/v1?key=k")
     'http://host:1/v1'
     """
     bare = re.split(r"[?#]", address)[0]
