@@ -18,6 +18,7 @@ from stepdown.builder.common import tokens
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
+from stepdown.builder.models import proxies
 from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
@@ -27,6 +28,7 @@ from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, Tool
 
 _NO_KEY = "none"
 """Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
+_LOOPBACK = "http://127.0.0.1"
 _LONGEST_WAIT = 7 * 24 * 3600.0
 """Seconds. A longer wait would overflow the clock."""
 _LOOK = 0.2
@@ -104,7 +106,8 @@ class Client:
     Once `stop` is set every wait ends and the call raises Interrupted. Requests under way are finished, since they are
     paid for. `check` is called before every request and raises where none may be begun. `clock` gives the seconds by
     which requests and tokens per minute are counted. `on_error` is told of every request that failed, `notify` of what
-    a person should know at once: an endpoint pauses, or answers again.
+    a person should know at once: an endpoint pauses, or answers again. Addresses on this machine are asked without
+    the environment's proxies. Raises BadInput where a proxy variable can not be used.
     """
 
     def __init__(
@@ -117,6 +120,8 @@ class Client:
         on_error: Callable[[str], None] = lambda text: None,
         notify: Callable[[str], None] = lambda line: None,
     ) -> None:
+        models = list(models)
+        proxies.prepare([_address(model, operation.endpoint(model.name)) for model in models if _is_asked(model)])
         self._retries = retries = operation.retries
         self._endpoints = {
             model.name: _EndpointState(model, operation.endpoint(model.name), retries.longest_wait, clock)
@@ -328,3 +333,13 @@ def _place(model: Model, endpoint: _EndpointState) -> str:
     if model.model.startswith(LOCAL):
         return "this machine"
     return shown_address(endpoint.settings.api_base) if endpoint.settings.api_base else model.model.split("/")[0]
+
+
+def _is_asked(model: Model) -> bool:
+    """Whether a model is asked over a connection; pseudo-models are not."""
+    return not model.model.startswith(WORKLOAD)
+
+
+def _address(model: Model, endpoint: Endpoint) -> str | None:
+    """Where a model is asked; None: at its provider's own address."""
+    return _LOOPBACK if model.model.startswith(LOCAL) else endpoint.api_base
