@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import model_validator
 
 from stepdown.builder.common.bundled import config_file
+from stepdown.builder.common.text import nearest
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
 from stepdown.builder.config.protocol import HintsConfig, ProtocolConfig, SeedsConfig, WorkloadConfig
@@ -33,7 +34,9 @@ class Config(Strict):
     def _endpoints_are_of_models(self) -> Config:
         known = {"default", *self.protocol.models}
         if unknown := sorted(set(self.operation.endpoints) - known):
-            raise ValueError(f"operation.endpoints: the pool has no model {unknown[0]!r}")
+            meant = nearest(unknown[0], sorted(known))
+            hint = f": did you mean {meant!r}?" if meant else ""
+            raise ValueError(f"operation.endpoints: the pool has no model {unknown[0]!r}{hint}")
         return self
 
     @model_validator(mode="after")

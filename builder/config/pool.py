@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from stepdown.builder.actions import ADAPTER_VERSION, Actions
+from stepdown.builder.common.text import nearest
 from stepdown.builder.config.price import Price
 from stepdown.builder.config.validation import JsonObject, Strict
 from stepdown.builder.digests import digest
@@ -83,7 +84,10 @@ class Model(Strict):
         # What is not named here may make another model answer, or none: fallbacks, mocks, routers, bodies of one's own.
         if found := sorted(value.keys() - GENERATION_PARAMETERS):
             known = ", ".join(sorted(GENERATION_PARAMETERS))
-            raise ValueError(f"{found[0]!r} is no generation parameter ({known}); addresses and keys go to `operation`")
+            meant = nearest(found[0], sorted(GENERATION_PARAMETERS))
+            hint = f": did you mean `{meant}`?" if meant else ""
+            problem = f"{found[0]!r} is no generation parameter{hint} ({known}); addresses and keys go to `operation`"
+            raise ValueError(problem)
         return value
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from stepdown.builder.common.keys import key_in
+from stepdown.builder.config.misspelt import unknown_key
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import canonical_json
 
@@ -18,6 +19,10 @@ T = TypeVar("T")
 
 _HOLDS_A_KEY = "this looks like an API key: name the environment variable that holds it instead"
 """A config holds the name of a variable, never its value."""
+
+
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""Kinds of errors that are a key which nothing is known of."""
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
@@ -128,19 +133,22 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
 def validated(
     kind: type[T], data: Any, *, file: str | Path | None = None, line: int | None = None, field: str = ""
 ) -> T:
-    """`data` as a `kind` (a pydantic model or any type it can check). Raises BadInput for the first thing wrong.
+    """`data` as a `kind` (a pydantic model or any type it can check). Raises BadInput for the first thing wrong; an
+    unknown key comes before others, with the nearest that is known.
 
     Where `file` is a YAML file and no line is given, the line of the offending key is looked up in it.
     """
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        # A misspelt key is why the right one is missing, so it is told first.
+        first = next((one for one in found if one["type"] in _UNKNOWN), found[0])
         path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
         name = ".".join([*([field] if field else []), *map(str, path)])
         problem = first["msg"].removeprefix("Value error, ")
-        if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-            problem = "unknown key"
+        if first["type"] in _UNKNOWN:
+            problem = unknown_key(kind, path)
         if line is None and file is not None and Path(file).suffix in {".yaml", ".yml"}:
             line = _line_of(Path(file), name.split("."))
         raise BadInput(problem, file=file, line=line, field=name) from None

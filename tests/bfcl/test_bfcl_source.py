@@ -73,7 +73,7 @@ def test_a_wrong_option_names_its_field(options: dict[str, Any]) -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^options\.max_step: unknown key$"):
+    with pytest.raises(BadInput, match=r"^options\.max_step: unknown key: did you mean `max_steps"):
         BFCL(max_step=3)
 
 
