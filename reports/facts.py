@@ -105,6 +105,8 @@ class Facts:
     roles: dict[Role | None, Tiers] = field(default_factory=dict)
     """None: the step's response is not known."""
     savings: Savings | None = None
+    rates: str = ""
+    """With which rates and whose count of tokens savings are told, as a sentence."""
     no_savings: str = ""
     """Why there are none."""
     evidence: Evidence | None = None

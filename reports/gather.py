@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,24 @@ import numpy as np
 from stepdown.builder.artifacts.names import EVIDENCE, SPEND
 from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
-from stepdown.builder.records import Message, assistant_message
+from stepdown.builder.records import assistant_message
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import Ledger
 from stepdown.builder.run.reading import is_run
 from stepdown.harnesses.registry import facts_of
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged
+from stepdown.reports.prices import (
+    TOKENS_OF_RELEASE,
+    TOKENS_OF_RUN,
+    PriceList,
+    RecordedInstance,
+    read_price_list,
+    read_recorded,
+)
 from stepdown.reports.roles import Role, role_of
 from stepdown.scoring.accounting import Prices, Steps
 from stepdown.scoring.bank import open_bank
-from stepdown.scoring.rates import Rate, read_rates
 from stepdown.scoring.steps import ScoredTrajectory, read_trajectories
 from stepdown.scoring.tokenizers import Tokenizer
 
@@ -37,59 +46,66 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
     of_a_run = is_run(folder)
     bank = open_bank(folder)
     facts = Facts(bank, folder.resolve().name, of_a_run)
-    rates = _read_rates(facts, card)
     with ExitStack() as stack:
         ledger = stack.enter_context(open_for_reading(folder))[0] if of_a_run else None
+        prices = _read_prices(facts, card, ledger)
         found: Iterator[ScoredTrajectory] = read_trajectories(bank, tokens)
         if of_a_run and (bank.folder / EVIDENCE).is_file():
             facts.evidence = Evidence()
             found = _count_evidence_beside(found, bank.folder / EVIDENCE, facts)
-        batch: list[tuple[ScoredTrajectory, tuple[Role | None, ...]]] = []
-        for one in found:
-            roles = tuple(_read_roles(one, ledger))
-            _count(facts, one, roles)
-            if rates is not None:
-                batch.append((one, roles))
+        batch: list[_Gathered] = []
+        for counted in found:
+            recorded = read_recorded(counted, ledger) if ledger is not None else None
+            one = recorded.with_recorded_sizes(counted, tokens) if recorded is not None else counted
+            gathered = _Gathered(one, tuple(_read_roles(one, recorded)), recorded)
+            _count(facts, one, gathered.roles)
+            if prices is not None:
+                batch.append(gathered)
                 if len(batch) == BATCH:
-                    _price(facts, batch, rates)
+                    _price(facts, batch, prices)
                     batch = []
-        if rates is not None:
-            _price(facts, batch, rates)
+        if prices is not None:
+            _price(facts, batch, prices)
     if of_a_run and (folder / SPEND).is_file():
         spend = read_document(folder / SPEND)
         facts.spend = spend if isinstance(spend, dict) else None
     return facts
 
 
-def _read_rates(facts: Facts, card: Path | None) -> Sequence[Rate] | None:
-    """The rates of the bank's tiers. The default card may lack a pool's own tiers: then no savings can be told."""
-    if card is not None:
-        return read_rates(facts.tiers, card)
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """A trajectory on its way to be priced; `recorded` is None in a release."""
+
+    one: ScoredTrajectory
+    roles: tuple[Role | None, ...]
+    recorded: RecordedInstance | None
+
+    def label_rates(self, prices: PriceList) -> list[int]:
+        return prices.of_labels(self.one, self.recorded.record if self.recorded else None)
+
+    def strong_rates(self, prices: PriceList) -> list[int]:
+        return prices.of_strong(self.one, self.recorded.strong_model if self.recorded else None)
+
+
+def _read_prices(facts: Facts, card: Path | None, ledger: Ledger | None) -> PriceList | None:
+    """What steps are priced with. The default card may lack a pool's own tiers: then no savings can be told."""
     try:
-        return read_rates(facts.tiers)
+        prices = read_price_list(facts.tiers, card, ledger)
     except BadInput as error:
+        if card is not None:
+            raise
         facts.no_savings = str(error)
         return None
+    facts.rates = f"Rates: {prices.words}; {TOKENS_OF_RUN if ledger is not None else TOKENS_OF_RELEASE}."
+    return prices
 
 
-def _read_roles(one: ScoredTrajectory, ledger: Ledger | None) -> Iterator[Role | None]:
+def _read_roles(one: ScoredTrajectory, recorded: RecordedInstance | None) -> Iterator[Role | None]:
+    """The role of every step. No prefix shows the answer to the last one; a run's ledger has it."""
     workload = facts_of(one.benchmark)
     for step in one.steps[:-1]:
         yield None if step.response is None else role_of(step.response, workload)
-    last = None if ledger is None else _read_last_response(one, ledger)
-    yield None if last is None else role_of(last, workload)
-
-
-def _read_last_response(one: ScoredTrajectory, ledger: Ledger) -> Message | None:
-    """The answer to the last step, which no prefix shows; a run's ledger has it."""
-    try:
-        record = ledger.instance(one.benchmark, one.instance_id)
-    except KeyError:
-        return None
-    if record.final is None:
-        return None
-    response = ledger.trajectories.candidate_response(record.final, len(record.locks))
-    return None if response is None else assistant_message(response)
+    yield None if recorded is None else role_of(assistant_message(recorded.responses[-1]), workload)
 
 
 def _count(facts: Facts, one: ScoredTrajectory, roles: Sequence[Role | None]) -> None:
@@ -103,32 +119,33 @@ def _count(facts: Facts, one: ScoredTrajectory, roles: Sequence[Role | None]) ->
             facts.positions.setdefault(index, [0] * tiers)[step.label] += 1
 
 
-def _price(
-    facts: Facts, batch: Sequence[tuple[ScoredTrajectory, tuple[Role | None, ...]]], rates: Sequence[Rate]
-) -> None:
+def _price(facts: Facts, batch: Sequence[_Gathered], prices: PriceList) -> None:
     if not batch:
         return
     savings = facts.savings = facts.savings or Savings()
-    steps = Steps.of([one for one, _ in batch])
-    labels = np.array([step.label for one, _ in batch for step in one.steps], dtype=np.int64)
-    prices = Prices(steps, rates)
-    strong, label = prices.of(np.full_like(labels, facts.bank.strong)).tolist(), prices.of(labels).tolist()
+    priced = Prices(Steps.of([gathered.one for gathered in batch]), prices.rates)
+    label_rates = [gathered.label_rates(prices) for gathered in batch]
+    strong_rates = [gathered.strong_rates(prices) for gathered in batch]
+    label, strong = (
+        priced.of(np.array(list(chain.from_iterable(rates)), dtype=np.int64)).tolist()
+        for rates in (label_rates, strong_rates)
+    )
     place = 0
-    for one, roles in batch:
+    for gathered, rates in zip(batch, label_rates, strict=True):
+        one = gathered.one
         here = slice(place, place + len(one.steps))
         place = here.stop
-        saved = TrajectoryCost(one, tuple(strong[here]), tuple(label[here]), _cache_reads(one), roles)
+        saved = TrajectoryCost(one, tuple(strong[here]), tuple(label[here]), _cache_reads(one, rates), gathered.roles)
         savings.strong_usd[one.benchmark] += sum(saved.strong_usd)
         savings.label_usd[one.benchmark] += sum(saved.label_usd)
         savings.shares[one.benchmark].append(saved.share)
         _keep(savings, saved)
 
 
-def _cache_reads(one: ScoredTrajectory) -> tuple[int, ...]:
-    """Tokens that each step reads where its tier is that of the step before."""
-    labels = [step.label for step in one.steps]
+def _cache_reads(one: ScoredTrajectory, rates: Sequence[int]) -> tuple[int, ...]:
+    """Tokens that each step reads where it is made by what made the step before."""
     return tuple(
-        step.shared if index and labels[index - 1] == step.label else 0 for index, step in enumerate(one.steps)
+        step.shared if index and rates[index - 1] == rates[index] else 0 for index, step in enumerate(one.steps)
     )
 
 

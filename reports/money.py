@@ -38,13 +38,14 @@ def savings(facts: Facts) -> Section | None:
         "savings",
         title,
         "What trajectories cost when every step goes to its label's tier, beside all steps at the strong one. A step "
-        "that has its predecessor's tier reads the shared prefix from the prompt cache; after a change of tier the "
-        "whole prompt is written anew, which can cost more than it saves.",
+        "that has its predecessor's tier (where rates are a run's own, its model) reads the shared prefix from the "
+        "prompt cache; after a change the whole prompt is written anew, which can cost more than it saves.",
         (
             Table(
                 "cost by label and at the strong tier",
                 ("workload", "trajectories", "strong USD", "by label USD", "saved", "median saved", "dearer by label"),
                 tuple(rows),
+                note=facts.rates,
             ),
             _longest(facts, found.longest),
         ),
@@ -81,6 +82,7 @@ def _longest(facts: Facts, longest: Sequence[TrajectoryCost]) -> Table:
             )
             for saved in longest
         ),
+        note=facts.rates,
     )
 
 
@@ -125,6 +127,7 @@ def case(facts: Facts) -> Section | None:
                     )
                 ),
                 words=3,
+                note=facts.rates,
             ),
         ),
         (
@@ -178,9 +181,11 @@ def build(facts: Facts) -> Section | None:
         (model, purpose, str(calls), f"{usd:.4f}")
         for (purpose, model), (calls, usd) in sorted(paid.items(), key=lambda item: (-item[1][1], item[0]))
     ]
-    tables = [Table("the build", ("", "amount"), tuple(lines))]
+    note = "Rates: list prices of the run's own pool; tokens are as the providers counted them."
+    tables = [Table("the build", ("", "amount"), tuple(lines), note=note)]
     if rows:
-        tables.append(Table("paid by model and purpose", ("model", "purpose", "calls", "USD"), tuple(rows), words=2))
+        columns = ("model", "purpose", "calls", "USD")
+        tables.append(Table("paid by model and purpose", columns, tuple(rows), words=2, note=note))
     return Section(
         "build", "Cost of the build", "What finding these labels took, at list price.", tuple(tables), _by_purpose(paid)
     )

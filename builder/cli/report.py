@@ -15,7 +15,6 @@ from stepdown.builder.common.tables import print_table
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.files import refuse_in_a_release
-from stepdown.scoring.rates import PAPER
 from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
 
 
@@ -30,7 +29,12 @@ from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
 )
 @click.option("--tables-only", is_flag=True, help="Print the tables and write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as one JSON object and write no page.")
-@click.option("--rates", "card", type=click.Path(path_type=Path), help="A YAML card of rates by tier, for the paper's.")
+@click.option(
+    "--rates",
+    "card",
+    type=click.Path(path_type=Path),
+    help="A YAML card of rates by tier, in place of the pool's own prices or the paper's.",
+)
 @click.option(
     "--tokenizer",
     "tokens",
@@ -43,7 +47,9 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
 
     Labels by workload, step position and step role; what routing by label would save with prompt caching; of a run also
     which models the locks fell to, what the cascade found that its first model alone would not, what the build cost,
-    and what judge and audit changed. The page is one file: it asks for nothing else and runs no script.
+    and what judge and audit changed. A run is priced by its own pool and by the usage that it recorded; a release, or a
+    run whose strong model has no price, by the paper's rates. Every table says so. The page is one file: it asks for
+    nothing else and runs no script.
     """
     if not tables_only and not as_json:
         _refuse_to_overwrite(out)
@@ -69,9 +75,9 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     if tables_only:
         return
     footer = (
-        f"Costs: rates of {card.name if card else PAPER.name}, tokens counted by {tokens}, all prompt tokens as cache "
-        "traffic (TwinRouterBench, static scoring)."
-    )
+        f"{facts.rates} Texts are counted by {tokens}; all prompt tokens are cache traffic (TwinRouterBench, static "
+        "scoring)."
+    ).strip()
     write_text(out, page(facts, found, footer))
     terminal.print(printable(str(out)), markup=False)
 

@@ -62,6 +62,19 @@ class Trajectories:
 
     def read(self, trial: int, mask: Mask | None = None) -> Trajectory:
         """The steps that a trial's record holds, those of the trajectories it started from included."""
+        rows = self._rows(trial, "model, kept, added, tools, response")
+        texts = self._read_texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
+        steps: list[Step] = []
+        for row in rows:
+            steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
+        return tuple(steps)
+
+    def responses(self, trial: int) -> tuple[Response, ...]:
+        """The responses of the steps that `read` gives, without what a step saw."""
+        return tuple(Response.from_json(json.loads(text)) for (text,) in self._rows(trial, "response"))
+
+    def _rows(self, trial: int, columns: str) -> list[Any]:
+        """Some columns of the steps that a trial's record holds, those of the trajectories it started from included."""
         chain: list[tuple[int, int]] = []  # (trial, its own first step), latest first
         following: int | None = trial
         while following is not None:
@@ -72,14 +85,10 @@ class Trajectories:
         for number, (trial_id, first) in reversed(list(enumerate(chain))):
             end = chain[number - 1][1] if number else None
             rows[max(first, 1) - 1 :] = self._file.read(
-                "SELECT model, kept, added, tools, response FROM steps WHERE trial = ? AND step < ? ORDER BY step",
+                f"SELECT {columns} FROM steps WHERE trial = ? AND step < ? ORDER BY step",  # noqa: S608
                 (trial_id, end if end is not None else 1 << 40),
             )
-        texts = self._read_texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
-        steps: list[Step] = []
-        for row in rows:
-            steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
-        return tuple(steps)
+        return rows
 
     @staticmethod
     def _step(row: Any, previous: Prefix | None, mask: Mask | None, texts: Mapping[int, Any]) -> Step:
