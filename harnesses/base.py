@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
+from inspect import signature
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 from stepdown.builder.records import Instance, Mask, Message, Prefix, Response, Ruling, Sample
@@ -110,7 +112,8 @@ class Harness(ABC):
     multi_step: bool = True
     """Whether trajectories have several steps; people audit only those."""
     mask: Mask | None = None
-    """Masks the workload's volatile text in canonical digests; None where observations are deterministic."""
+    """A function of text that puts a constant in place of the workload's volatile text, in canonical digests only;
+    None where observations are deterministic. Prefixes that are made without one are given it."""
     needs_judge: bool = False
     """Whether episodes have cases: without a judge in the config the workload is then refused at once."""
     early_verdicts: bool | None = None
@@ -120,6 +123,9 @@ class Harness(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.refuse_misspelt(vars(cls))
+        mask = vars(cls).get("mask")
+        if isinstance(mask, FunctionType) and len(signature(mask).parameters) == 1:
+            cls.mask = staticmethod(mask)  # a plain function named in the class is no method
 
     @classmethod
     def refuse_misspelt(cls, names: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from stepdown.builder.models import Completion
 from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.harnesses.base import Harness
+from stepdown.harnesses.checked import answered
 
 
 class Provider(Protocol):
@@ -104,7 +105,7 @@ class Calls:
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)
-        response = self._harness.answer(name, self._instance, question.prefix, question.sample)
+        response = answered(self._harness, name, self._instance, question.prefix, question.sample)
         if response is None:
             raise NoAnswer(f"the workload has no {name} answer for this instance")
         return response

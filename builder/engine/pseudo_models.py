@@ -11,6 +11,7 @@ from stepdown.builder.engine.workloads import LoadedWorkload, select_instances
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import FIRST, Instance
 from stepdown.harnesses.base import Harness
+from stepdown.harnesses.checked import answered, opened
 
 
 def refuse_unknown_pseudo_models(workload: LoadedWorkload, protocol: ProtocolConfig, index: int) -> None:
@@ -52,9 +53,9 @@ def _unanswered(harness: Harness, instances: Iterable[Instance], names: set[str]
         if instance.dropped is not None:
             continue
         try:
-            with harness.open(instance) as episode:
+            with opened(harness, instance) as episode:
                 prefix = episode.prefix()
-                left = {name for name in left if harness.answer(name, instance, prefix, FIRST) is None}
+                left = {name for name in left if answered(harness, name, instance, prefix, FIRST) is None}
         except Exception:  # a harness is anybody's code, and its trials tell what is wrong with it
             return set()
         seen = True

@@ -29,6 +29,7 @@ from stepdown.builder.records import (
     Verdict,
 )
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.checked import opened
 from stepdown.judges.case import JudgeCase
 
 _EXECUTIONS = 5
@@ -93,7 +94,7 @@ class Replayer:
 
         def execute() -> Outcome:
             try:
-                with self._harness.open(self._instance) as episode:
+                with opened(self._harness, self._instance) as episode:
                     return self._go_on(episode, (), trial, lambda step: model)
             except NoAnswer as error:
                 return Outcome(Verdict.INCOMPLETE, reason=error.reason)
@@ -104,7 +105,7 @@ class Replayer:
         """Make a whole trajectory from the start, each step afresh by the model that it is assigned to."""
 
         def execute() -> Outcome:
-            with self._harness.open(self._instance) as episode:
+            with opened(self._harness, self._instance) as episode:
                 return self._go_on(episode, (), trial, assigned)
 
         return self._execute_to_outcome(execute)
@@ -117,7 +118,7 @@ class Replayer:
         """
 
         def execute() -> Outcome:
-            with self._harness.open(self._instance) as episode:
+            with opened(self._harness, self._instance) as episode:
                 return self._play_back(episode, responses, model, recorded)
 
         return self._execute_to_outcome(execute)
@@ -245,7 +246,7 @@ class Replayer:
     def _open_episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
         """An episode in which the steps before `step` have been replayed with their recorded responses."""
         done, checkpoint = self._nearest_checkpoint(current[: step - 1])
-        with self._harness.open(self._instance, checkpoint) as episode:
+        with opened(self._harness, self._instance, checkpoint) as episode:
             for number in range(done + 1, step):
                 self._check_stop()
                 self._as_recorded(episode.prefix(), current, number)

@@ -9,7 +9,7 @@ from stepdown.builder.actions.forms import Unparsable, kept_as_text, plain_text,
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
 from stepdown.harnesses.base import Harness
-from stepdown.judges.case import JudgeCase
+from stepdown.harnesses.checked import Unsound, opened
 from stepdown.testing.rulings import unsound
 from stepdown.testing.words import raised, short
 
@@ -69,7 +69,7 @@ def _parameters(prefix: Prefix, name: str) -> list[str]:
 def withstood(harness: Harness, instance: Instance, before: Sequence[Response], hostile: Response) -> str:
     """What is wrong with an episode that is given a hostile answer, and more where it goes on; empty: nothing is."""
     try:
-        with harness.open(instance) as episode:
+        with opened(harness, instance) as episode:
             for response in before:
                 episode.advance(response)
             doomed, going = None, True
@@ -81,13 +81,15 @@ def withstood(harness: Harness, instance: Instance, before: Sequence[Response], 
                     break
             case = episode.case() if not going else None
             if case is not None:
-                return "" if isinstance(case, JudgeCase) else f"its case is no JudgeCase: {short(case)}"
+                return ""
             ruling = episode.verdict()
+    except Unsound as error:
+        return error.reason
     except Technical as error:
         return f"raises Technical ({short(str(error))}), and what a model answers is no failure of the apparatus"
     except Exception as error:
         return f"raises {raised(error)}, where a ruling is due"
-    wrong = next(iter((*unsound(doomed, "the early ruling", early=True), *unsound(ruling, "the ruling"))), "")
+    wrong = next(iter((*unsound(doomed, "the early ruling"), *unsound(ruling, "the ruling"))), "")
     if not wrong and doomed is not None and ruling.verdict is Verdict.PASS:
         return "it passes in the end, though an early ruling said that it could not"
     return wrong

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepdown.builder.records import Instance, Prefix, Response, Ruling
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.checked import opened
 from stepdown.testing.words import said
 
 
@@ -60,7 +61,7 @@ def end_of(episode: Episode) -> Ruling | str:
 
 
 def played(harness: Harness, instance: Instance, script: Sequence[Response]) -> Play:
-    with harness.open(instance) as episode:
+    with opened(harness, instance) as episode:
         first = episode.prefix()
         seen: list[Seen] = []
         for response in script:
@@ -74,7 +75,7 @@ def continued(
     harness: Harness, instance: Instance, at: Checkpoint, script: list[Response], whole: Play, done: int
 ) -> str:
     """How an episode that goes on from a checkpoint differs from the whole one."""
-    with harness.open(instance, at) as episode:
+    with opened(harness, instance, at) as episode:
         if episode.prefix().canonical != whole.prefixes[done].canonical:
             return f"step {done + 1} has another prefix"
         seen = [after(episode, response) for response in script[done:]]

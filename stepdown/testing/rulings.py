@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from stepdown.builder.records import Instance, Response, Ruling, Verdict
 from stepdown.harnesses.base import Harness
+from stepdown.harnesses.checked import opened
 from stepdown.testing.playing import Play
-from stepdown.testing.words import is_json, short
 
 
 def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Response], whole: Play) -> Iterator[str]:
@@ -19,10 +19,10 @@ def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Respons
     for number, (prefix, one) in enumerate(zip(whole.prefixes, whole.seen, strict=False), 1):
         if not prefix.messages:
             yield f"step {number} shows no message"
-        if (prefix.mask is None) != (harness.mask is None):
-            yield f"the prefix of step {number} is not made with the harness's mask: `Prefix.start(..., mask=...)`"
-        yield from unsound(one.doomed, f"the early ruling after step {number}", early=True)
-    with harness.open(instance) as episode:
+        if prefix.mask is not None and harness.mask is None:
+            yield f"the prefix of step {number} is made with a mask, and the harness names none: `mask`"
+        yield from unsound(one.doomed, f"the early ruling after step {number}")
+    with opened(harness, instance) as episode:
         if episode.prefix().exact != episode.prefix().exact:
             yield "`prefix` is another when it is asked twice"
     if not isinstance(whole.end, str):
@@ -31,16 +31,11 @@ def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Respons
         yield "an episode has a case for a judge, and the harness says that it needs none: `needs_judge = True`"
 
 
-def unsound(ruling: object, what: str, early: bool = False) -> Iterator[str]:
-    if ruling is None and early:
+def unsound(ruling: Ruling | None, what: str) -> Iterator[str]:
+    """What is wrong with a ruling whose form has been checked."""
+    if ruling is None:
         return
-    if not isinstance(ruling, Ruling):
-        yield f"{what} is no Ruling: {short(ruling)}"
-    elif ruling.verdict is Verdict.TECHNICAL:
+    if ruling.verdict is Verdict.TECHNICAL:
         yield f"{what} is technical: raise Technical instead, where the apparatus failed"
-    elif early and ruling.verdict is Verdict.PASS:
-        yield f"{what} is pass, and only what can no longer pass is certain early"
     elif ruling.verdict is not Verdict.PASS and not ruling.reason:
         yield f"{what} is {ruling.verdict} without a reason"
-    elif ruling.grading is not None and not is_json(ruling.grading):
-        yield f"the grading of {what} is not JSON"

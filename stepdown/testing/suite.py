@@ -11,6 +11,7 @@ from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.engine.replay import no_answer
 from stepdown.builder.records import FIRST, Instance, Response, canonical_json
 from stepdown.harnesses.base import Checkpoint, Harness
+from stepdown.harnesses.checked import Unsound, answered, opened
 from stepdown.testing.elsewhere import is_named, told_by, told_in_a_fresh_interpreter
 from stepdown.testing.hostile import hostile_answers, withstood
 from stepdown.testing.playing import Play, after, continued, end_of, played
@@ -113,9 +114,9 @@ class Suite:
             for answer in self._answers(instance):
                 yield Response(answer) if isinstance(answer, str) else answer
             return
-        with harness.open(instance) as episode:
+        with opened(harness, instance) as episode:
             for _ in range(LONGEST):
-                answer_ = harness.answer("reference", instance, episode.prefix(), FIRST)
+                answer_ = answered(harness, "reference", instance, episode.prefix(), FIRST)
                 if answer_ is None:
                     return
                 yield answer_
@@ -136,7 +137,7 @@ class Suite:
         self, harness: Harness, instance: Instance, script: list[Response], whole: Play
     ) -> Iterator[str]:
         taken: list[tuple[int, Checkpoint]] = []
-        with harness.open(instance) as episode:
+        with opened(harness, instance) as episode:
             seen = []
             for number, response in enumerate(script, 1):
                 if (checkpoint := episode.checkpoint()) is not None:
@@ -150,7 +151,7 @@ class Suite:
             if different := continued(harness, instance, checkpoint, script, whole, done):
                 yield f"{place} it does not go on as it did before: {different}"
                 return
-            with harness.open(instance, checkpoint) as other:
+            with opened(harness, instance, checkpoint) as other:
                 after(other, Response("Something else."))
             if different := continued(harness, instance, checkpoint, script, whole, done):
                 yield f"{place} it goes on otherwise once it was used for something else: {different}"
@@ -158,7 +159,7 @@ class Suite:
 
     def _apart(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
         """An episode beside another one that is given something else."""
-        with harness.open(instance) as one, harness.open(instance) as other:
+        with opened(harness, instance) as one, opened(harness, instance) as other:
             first, seen, going = one.prefix(), [], True
             for response in script:
                 if going:
@@ -185,5 +186,7 @@ def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[str]:
     """A check's breaches; what it raises is one."""
     try:
         yield from check()
+    except Unsound as error:
+        yield error.reason
     except Exception as error:
         yield f"{what}: raises {raised(error)}"
