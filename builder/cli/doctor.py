@@ -10,18 +10,32 @@ import click
 from stepdown.builder.cli.main import BAD_INPUT
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
-from stepdown.builder.inspect import doctor
+from stepdown.builder.errors import BadInput
+from stepdown.builder.inspect import doctor, ping
 
 
 @click.command("doctor")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-def command(config: Path | None) -> None:
+@click.option("--ping", "is_ping", is_flag=True, help="Also ask each model and judge once: one tiny, paid call each.")
+def command(config: Path | None, is_ping: bool) -> None:
     """Say what this machine can run; with CONFIG, whether all that it needs is here.
 
-    Exit code 2 where something that CONFIG needs is missing.
+    With --ping every model and judge of CONFIG is asked once, which shows a wrong key, name, address or parameter
+    before a build does. Exit code 2 where something that CONFIG needs is missing or does not answer.
     """
-    findings = doctor.examine(load_config(config) if config else None)
-    for finding in findings:
-        click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
-    if config and not all(finding.ok for finding in findings if finding.needed):
+    if is_ping and config is None:
+        raise BadInput("--ping asks the models of a config: name it")
+    settings = load_config(config) if config else None
+    missing = sum(_show(finding) for finding in doctor.examine(settings))
+    if settings and is_ping:
+        count = len(ping.asked_models(settings))
+        click.echo(f"asking {count} models once each; their providers charge for it", err=True)
+        missing += sum(_show(finding) for finding in ping.ping(settings))
+    if settings and missing:
         sys.exit(BAD_INPUT)
+
+
+def _show(finding: doctor.Check) -> bool:
+    """Show a finding; whether something that is needed is missing by it."""
+    click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
+    return finding.needed and not finding.ok
