@@ -36,6 +36,9 @@ SLACK = 300.0
 """Seconds that applying the patch and the rest may take beside the tests."""
 DYING = 5.0
 """Seconds within which a container that was killed is seen to have ended."""
+_OFFLINE = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""What pip is told where there is no network: an instance that installs itself anew
+would wait at each retry."""
 LOOK_EVERY = 1.0
 """Seconds between two looks at what the container takes."""
 
@@ -157,6 +160,7 @@ class GraderClient:
                 entrypoint=list(INIT[:1]),
                 command=list(INIT[1:]),
                 labels=labels("grading"),
+                environment=_OFFLINE,
                 **options,
             )
         )

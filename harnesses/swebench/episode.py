@@ -12,7 +12,7 @@ from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.base import Episode
 from stepdown.harnesses.swebench.agent import AgentState, StepwiseAgent
-from stepdown.harnesses.swebench.grading import PatchGrading
+from stepdown.harnesses.swebench.gradings import PatchGrading
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.snapshots import Snapshot, Snapshots
 

@@ -1,40 +1,37 @@
-"""The official grading of a submitted patch, in a fresh container of ours, once per patch.
+"""The grading of a submitted patch: the official grader's verdict, and whether it was come by honestly. Once per patch.
 
-`run_instance` of the package swebench applies the patch, runs the tests and reads their output. Where it has no report
-it does not say why; what it did is in the notes of the client it was lent, and only what a patch did itself is held
-against the patch.
+What passes is graded once more with a canary among its tests. A patch that reaches into git's own records is not run.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-import time
-import uuid
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from stepdown.builder.common.files import write_text
-from stepdown.builder.config.validation import JsonObject, Strict
-from stepdown.builder.errors import Lost, Technical
+from stepdown.builder.config.validation import Strict
+from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Verdict, clean_text, digest
-from stepdown.harnesses.swebench import images
-from stepdown.harnesses.swebench.client import Bound, GraderClient, Notes, Stage
+from stepdown.harnesses.swebench import canary, patches
+from stepdown.harnesses.swebench.client import Bound
 from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.swebench.gradings import GradingUsage, PatchGrading
 from stepdown.harnesses.swebench.instances import Task
 from stepdown.harnesses.swebench.limits import MIB, Limits
-from stepdown.harnesses.swebench.upstream import grader, pinned_version
+from stepdown.harnesses.swebench.official import OfficialGrader, Over, sha
+from stepdown.harnesses.swebench.upstream import pinned_version
 
-VERSION = "1"
+T = TypeVar("T")
+Record = TypeVar("Record", bound=Strict)
+Infrastructure = Literal["note", "refuse"]
+
+VERSION = "2"
 """Raised with every change here that can change a verdict: gradings of another version are not used again."""
 
 TESTS_SECONDS = 1800
@@ -46,55 +43,11 @@ SPARE = 3
 SEED = "seed"
 FLAKY = "its grading is flaky"
 
-_STALE = 86_400.0
-"""Seconds after which the files of a run that never ended are those of a crash."""
 
+class _Watched(Strict):
+    """What became of a canary."""
 
-class GradingUsage(Strict):
-    """What one grading took."""
-
-    seconds: float = 0.0
-    memory: int | None = None
-    """The peak in bytes, page cache included; None where it is not known."""
-    disk: int = 0
-    """Bytes written beyond the image's."""
-
-
-class PatchGrading(Strict):
-    """The verdict on one patch of one instance, and what it rests on."""
-
-    verdict: Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCOMPLETE]
-    """Incomplete only where gradings of a seed's patch differ: they come to no verdict."""
-    reason: str = ""
-    patch: str = ""
-    """SHA-256 of the patch."""
-    report: JsonObject | None = None
-    """The official report on the instance, as it is."""
-    over: Bound | None = None
-    """The limit that the tests were over."""
-    usage: GradingUsage = GradingUsage()
-
-    def evidence(self) -> JsonObject:
-        """What an auditor wants of it: a function of the patch, without times or figures of this machine.
-
-        `infra_failure` is a pattern over output that the patch controls: shown, never believed.
-        """
-        shown: JsonObject = {"patch": self.patch, "over": self.over}
-        report = self.report or {}
-        for name in ("resolved", "patch_successfully_applied", "infra_failure", "infra_failure_reason"):
-            if name in report:
-                shown[name] = report[name]
-        for name, tests in report.get("tests_status", {}).items():
-            if name in ("FAIL_TO_PASS", "PASS_TO_PASS"):
-                shown[name] = {"success": len(tests["success"]), "failure": sorted(tests["failure"])}
-        return {name: value for name, value in shown.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class _Over(Exception):
-    """The tests took too much."""
-
-    bound: Bound
+    sign: canary.Sign
 
 
 class Grader:
@@ -111,80 +64,118 @@ class Grader:
         limits: Limits | None = None,
         seconds: float = TESTS_SECONDS,
         attempts: int = 3,
+        infrastructure: Infrastructure = "note",
     ) -> None:
-        """`seconds` bounds one run of the tests; `attempts` are made before a failure of the apparatus is one."""
-        self._folder, self._engine, self._limits, self._seconds = folder, engine, limits or Limits(), seconds
-        self._attempts = attempts
-        self.version = version(self._limits, seconds)
+        """`seconds` bounds one run of the tests; `attempts` are made before a failure of the apparatus is one;
+        `infrastructure` says whether a patch that touches test infrastructure can pass."""
+        self._folder, self._limits, self._seconds = folder, limits or Limits(), seconds
+        self._infrastructure = infrastructure
+        self._official = OfficialGrader(folder, engine, self._limits, seconds, attempts)
+        self.version = version(self._limits, seconds, infrastructure)
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._guard = Lock()
-        self._remove_stale()
 
     def grade(self, instance: Instance, patch: bytes | str) -> PatchGrading:
         """The verdict on a patch, from its file where it was graded before. Raises Technical."""
         task, content = Task.of(instance), _bytes(patch)
-        if not content.strip():
-            return PatchGrading(verdict=Verdict.FAIL, reason="the patch is empty", patch=_sha(content))
+        if unfit := _unfit(content):
+            return unfit
         with self._one_at_a_time(task, content):
-            known: PatchGrading | None = self._read(self._place(task, _sha(content)), PatchGrading)
-            if known is None:
-                known = self._judged(task, content)
-                self._write(self._place(task, _sha(content)), known)
-            return known
+            return self._once(task, sha(content), PatchGrading, lambda: self._judged(task, content))
 
     def verify(self, instance: Instance, patch: bytes | str, times: int = 0) -> PatchGrading:
         """The verdict on a seed's patch, graded afresh so many times (0: as `grade` has it).
 
         Where gradings differ the instance is flaky, and none of its seeds will do from then on. What a seed that passes
-        took is kept: other patches are measured by it. Raises Technical.
+        took is kept: other patches are measured by it. Each grading is kept: an interrupted verification goes on where
+        it was. Raises Technical.
         """
         task, content = Task.of(instance), _bytes(patch)
-        if times == 0 or not content.strip():
+        if times == 0 or _unfit(content):
             gradings = [self.grade(instance, patch)]
         else:
             known: PatchGrading | None = self._read(self._place(task, FLAKY), PatchGrading)
             if known is not None:
                 return known
             gradings = []
-            for _ in range(times):
-                gradings.append(self._afresh(task, content))
+            for number in range(times):
+                what = f"{sha(content)} {number}"
+                gradings.append(self._once(task, what, PatchGrading, lambda: self._afresh(task, content)))
                 if gradings[-1].verdict is not gradings[0].verdict:
-                    flaky = PatchGrading(verdict=Verdict.INCOMPLETE, reason=FLAKY, patch=_sha(content))
+                    flaky = PatchGrading(verdict=Verdict.INCOMPLETE, reason=FLAKY, patch=sha(content))
                     self._write(self._place(task, FLAKY), flaky)
                     return flaky
+            gradings[0] = self._gated(task, content, gradings[0])
         if gradings[0].verdict is Verdict.PASS:
-            self._write(self._place(task, _sha(content)), gradings[0])
+            self._write(self._place(task, sha(content)), gradings[0])
             self._write(self._place(task, SEED), _most([each.usage for each in gradings]))
         return gradings[0]
 
     def _judged(self, task: Task, patch: bytes) -> PatchGrading:
-        """The verdict by the rule for what takes too much: twice, and the seed's patch needed far less."""
+        """The verdict, where the rule for what takes too much finds against the patch too."""
         try:
-            return self._run(task, patch)
-        except _Over:
+            return self._gated(task, patch, self._within_limits(task, lambda: self._official.run(task, patch)))
+        except Over as over:
+            return PatchGrading(
+                verdict=Verdict.FAIL,
+                reason=f"the tests were twice over their limit of {over.bound}",
+                patch=sha(patch),
+                over=over.bound,
+            )
+
+    def _afresh(self, task: Task, patch: bytes) -> PatchGrading:
+        try:
+            return self._official.run(task, patch)
+        except Over as over:
+            raise Technical(f"the tests of the seed's patch were over their limit of {over.bound}") from None
+
+    # What a pass is worth
+
+    def _gated(self, task: Task, patch: bytes, graded: PatchGrading) -> PatchGrading:
+        """The verdict with what is known of its worth: a pass that is none is a fail. Raises Technical, Over."""
+        paths = patches.infrastructure(patches.touched(patch))
+        graded = graded.model_copy(update={"infrastructure": paths})
+        if graded.verdict is not Verdict.PASS:
+            return graded
+        if paths and self._infrastructure == "refuse":
+            return _failed(graded, f"the patch touches test infrastructure: {paths[0]}")
+        sign = self._watched(task, patch)
+        graded = graded.model_copy(update={"canary": sign})
+        if sign in (None, "failed", "not placed"):
+            return graded
+        return _failed(graded, f"gamed: a test that must fail was seen as: {sign}")
+
+    def _watched(self, task: Task, patch: bytes) -> canary.Sign | None:
+        placed = canary.place(task)
+        if placed is None:
+            return None
+
+        def watch() -> _Watched:
+            return _Watched(sign=self._within_limits(task, lambda: self._official.watch(placed, patch)))
+
+        return self._once(task, f"{sha(patch)} canary", _Watched, watch).sign
+
+    # What takes too much
+
+    def _within_limits(self, task: Task, run: Callable[[], T]) -> T:
+        """What a run comes to, the second where the first took too much.
+
+        Raises Over where both did and the seed's patch needed far less, else Technical.
+        """
+        try:
+            return run()
+        except Over:
             pass
         try:
-            return self._run(task, patch)
-        except _Over as again:
+            return run()
+        except Over as again:
             bound = again.bound
-        seed = self._read(self._place(task, SEED), GradingUsage)
-        if not self._has_spare(bound, seed):
+        if not self._has_spare(bound, self._read(self._place(task, SEED), GradingUsage)):
             raise Technical(
                 f"the tests were over their limit of {bound}, and it is not known that the seed's patch needed less "
                 f"than a third of it"
             )
-        return PatchGrading(
-            verdict=Verdict.FAIL,
-            reason=f"the tests were twice over their limit of {bound}",
-            patch=_sha(patch),
-            over=bound,
-        )
-
-    def _afresh(self, task: Task, patch: bytes) -> PatchGrading:
-        try:
-            return self._run(task, patch)
-        except _Over as over:
-            raise Technical(f"the tests of the seed's patch were over their limit of {over.bound}") from None
+        raise Over(bound)
 
     def _has_spare(self, bound: Bound, seed: GradingUsage | None) -> bool:
         if seed is None:
@@ -193,75 +184,6 @@ class Grader:
         needed = {"time": seed.seconds, "memory": seed.memory, "disk": seed.disk}[bound]
         return needed is not None and needed * SPARE < limits[bound]
 
-    # One run of the official grader
-
-    def _run(self, task: Task, patch: bytes) -> PatchGrading:
-        """Run it, again where the apparatus failed. Raises Technical where it still does, and _Over."""
-        failures: list[str] = []
-        for attempt in Retrying(
-            stop=stop_after_attempt(self._attempts),
-            wait=wait_exponential(max=10),
-            retry=retry_if_exception_type(Technical),
-            reraise=True,
-        ):
-            with attempt:
-                try:
-                    return self._run_once(task, patch)
-                except Technical as error:
-                    failures.append(error.reason)
-                    raise type(error)(error.reason, failures[:-1]) from None
-        raise AssertionError("unreachable")
-
-    def _run_once(self, task: Task, patch: bytes) -> PatchGrading:
-        images.ensure(self._engine.client, task.image)
-        client = GraderClient(self._engine, self._limits, self._seconds, patch)
-        logs = self._folder / "running" / f"{_sha(patch)[:16]}.{uuid.uuid4().hex[:8]}"
-        try:
-            report = self._official(task, patch, client, logs.absolute())
-            alive = client.settle()
-            notes = client.notes
-            memory = client.memory_peak() if alive and report and report["resolved"] else None
-        finally:
-            client.close()
-            self._keep_log(task, logs, patch)
-        grading = self._read_off(report, alive, notes)
-        usage = GradingUsage(seconds=round(notes.tested_for(), 3), memory=memory, disk=notes.disk)
-        return grading.model_copy(update={"patch": _sha(patch), "usage": usage})
-
-    def _official(self, task: Task, patch: bytes, client: GraderClient, logs: Path) -> JsonObject | None:
-        """What `run_instance` reports on the instance, None where it does not."""
-        from swebench.harness.utils import make_test_spec
-
-        prediction = {
-            "instance_id": task.instance_id,
-            "model_name_or_path": "patch",
-            "model_patch": patch.decode(errors="replace"),
-        }
-        # Its files go to a folder that is named by the run; an absolute path takes the place of the working directory.
-        result = grader().run_instance(
-            make_test_spec(task.model_dump(mode="json")), prediction, client, str(logs), self._seconds
-        )
-        return result[1][task.instance_id] if result else None
-
-    def _read_off(self, report: JsonObject | None, alive: bool, notes: Notes) -> PatchGrading:
-        """The verdict on one run. Raises _Over and Technical."""
-        if notes.over == "disk":
-            raise _Over("disk")
-        if alive and notes.stage is Stage.TESTED and report is not None:
-            if report["resolved"]:
-                return PatchGrading(verdict=Verdict.PASS, report=report)
-            if notes.over is None:
-                return PatchGrading(verdict=Verdict.FAIL, reason=_why_unresolved(report), report=report)
-        if notes.over == "memory":
-            raise _Over("memory")
-        if alive and report is None and notes.tested_for() >= self._seconds:
-            raise _Over("time")
-        if alive and notes.stage is Stage.PATCHING and not notes.troubles:
-            return PatchGrading(verdict=Verdict.FAIL, reason="the patch does not apply")
-        problem = notes.troubles[-1] if notes.troubles else "the grader made no report"
-        failure = Technical if alive else Lost
-        raise failure(f"grading failed: {problem}", notes.troubles[:-1])
-
     # Files
 
     def _place(self, task: Task, what: str) -> Path:
@@ -269,21 +191,13 @@ class Grader:
         key = digest([self.version, task.model_dump(mode="json"), what])[:40]
         return self._folder / "gradings" / task.instance_id / f"{key}.json"
 
-    def _keep_log(self, task: Task, running: Path, patch: bytes) -> None:
-        """The grader's files under the patch's name, those of the last run of a patch only."""
-        made, kept = running / "patch" / task.instance_id, self._folder / "logs" / task.instance_id / _sha(patch)[:16]
-        if made.is_dir():
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # another process was faster
-                made.rename(kept)
-        shutil.rmtree(running, ignore_errors=True)
-
-    def _remove_stale(self) -> None:
-        for left in (self._folder / "running").glob("*"):
-            with suppress(FileNotFoundError):  # a living grading has just ended, or another process was faster
-                if left.stat().st_mtime < time.time() - _STALE:
-                    shutil.rmtree(left, ignore_errors=True)
+    def _once(self, task: Task, what: str, kind: type[Record], make: Callable[[], Record]) -> Record:
+        """The record of a file; where there is none yet, one that is made now and kept."""
+        known: Record | None = self._read(self._place(task, what), kind)
+        if known is None:
+            known = make()
+            self._write(self._place(task, what), known)
+        return known
 
     @staticmethod
     def _read(path: Path, kind: Any) -> Any:
@@ -301,21 +215,27 @@ class Grader:
     def _one_at_a_time(self, task: Task, patch: bytes) -> Any:
         """The lock of this patch: two threads that have the same one grade it once."""
         with self._guard:
-            return self._locks.setdefault(f"{task.instance_id}/{_sha(patch)}", Lock())
+            return self._locks.setdefault(f"{task.instance_id}/{sha(patch)}", Lock())
 
 
-def version(limits: Limits, seconds: float) -> str:
+def version(limits: Limits, seconds: float, infrastructure: Infrastructure) -> str:
     """What a grading depends on beside instance and patch. Raises BadInput where swebench is not installed."""
-    return f"{VERSION}+swebench.{pinned_version()}+{digest([limits.model_dump(mode='json'), seconds])[:12]}"
+    parts = [limits.model_dump(mode="json"), seconds, infrastructure]
+    return f"{VERSION}+swebench.{pinned_version()}+{digest(parts)[:12]}"
 
 
-def _why_unresolved(report: Mapping[str, Any]) -> str:
-    """A few words that are the same for all patches that fail alike."""
-    status = report.get("tests_status")
-    if status is None:
-        return "the tests gave no result that the grader reads"
-    left = [name for name in ("FAIL_TO_PASS", "PASS_TO_PASS") if status[name]["failure"]]
-    return f"tests fail: {', '.join(left)}"
+def _unfit(patch: bytes) -> PatchGrading | None:
+    """The failure of a patch that is not run, None for one that is."""
+    unfit = PatchGrading(verdict=Verdict.FAIL, patch=sha(patch))
+    if not patch.strip():
+        return _failed(unfit, "the patch is empty")
+    if inside := patches.records(patches.touched(patch)):
+        return _failed(unfit, f"the patch reaches into git's own records: {inside[0]}")
+    return None
+
+
+def _failed(graded: PatchGrading, reason: str) -> PatchGrading:
+    return graded.model_copy(update={"verdict": Verdict.FAIL, "reason": reason})
 
 
 def _most(usages: list[GradingUsage]) -> GradingUsage:
@@ -329,7 +249,3 @@ def _most(usages: list[GradingUsage]) -> GradingUsage:
 
 def _bytes(patch: bytes | str) -> bytes:
     return clean_text(patch).encode() if isinstance(patch, str) else patch
-
-
-def _sha(patch: bytes) -> str:
-    return hashlib.sha256(patch).hexdigest()

@@ -17,10 +17,10 @@ from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import Lost, StepdownError, Technical
 from stepdown.builder.records import Instance, Message, Prefix, Response, digest
 from stepdown.harnesses.base import Checkpoint, Harness, Need, Terms, package
-from stepdown.harnesses.swebench import grading, images, mini, trajectories, volatile
+from stepdown.harnesses.swebench import grading, images, mini, patches, trajectories, volatile
 from stepdown.harnesses.swebench.engine import Engine, described, reaching
 from stepdown.harnesses.swebench.halting import only_submits
-from stepdown.harnesses.swebench.instances import BENCHMARK, Task, select
+from stepdown.harnesses.swebench.instances import BENCHMARK, Task, reference_patches, select
 from stepdown.harnesses.swebench.limits import INIT, Limits
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.snapshots import Snapshots
@@ -28,7 +28,7 @@ from stepdown.harnesses.swebench.snapshots import Snapshots
 if TYPE_CHECKING:
     from stepdown.harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
 
-VERSION = "2"
+VERSION = "3"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
 
@@ -49,6 +49,9 @@ class Options(Strict):
     """What the grader's container may take."""
     grading_seconds: float = Field(grading.TESTS_SECONDS, gt=0)
     """What the tests of one grading may take."""
+    infrastructure: grading.Infrastructure = "note"
+    """Whether a patch that touches test infrastructure (conftest.py, pytest.ini, pyproject.toml and their like) can
+    pass: `note` shows these paths in the evidence, `refuse` fails the patch too."""
     verify_grading: int = Field(0, ge=0)
     """Grade a seed's patch so many times afresh, and drop the instance where gradings differ; 0: grade it once."""
     checkpoints: bool = True
@@ -78,7 +81,7 @@ class SWEBench(Harness):
         self._config = config = mini.config()
         parts = {
             "options": options_.model_dump(mode="json", exclude={"checkpoints", "snapshots_mib", "verify_grading"}),
-            "grading": grading.version(options_.grading_limits, options_.grading_seconds),
+            "grading": grading.version(options_.grading_limits, options_.grading_seconds, options_.infrastructure),
             "agent": [config.agent, config.observation_template, config.format_error_template],
             "environment": [config.cwd, config.environment, FIXED, config.command_seconds, INIT],
             "volatile": volatile.PATTERNS,
@@ -134,6 +137,18 @@ class SWEBench(Harness):
         here = f"{len(names) - len(absent)} of {len(names)} are here"
         more = f"; to be pulled: {', '.join(absent[:3])}{' and others' if len(absent) > 3 else ''}" if absent else ""
         yield Need("images", not absent, here + more, needed=False)
+        yield Need("infrastructure", True, self._touched_by_references(source), needed=False)
+
+    @staticmethod
+    def _touched_by_references(source: Mapping[str, Any]) -> str:
+        """What `infrastructure: refuse` would refuse of honest work."""
+        paths = {name: patches.infrastructure(patches.touched(patch)) for name, patch in reference_patches(source)}
+        touching = {name: found for name, found in paths.items() if found}
+        if not touching:
+            return f"none of {len(paths)} reference patches touches test infrastructure"
+        named = [f"{name}: {', '.join(found)}" for name, found in touching.items()]
+        more = " and others" if len(named) > 3 else ""
+        return f"{len(named)} of {len(paths)} reference patches touch test infrastructure: {'; '.join(named[:3])}{more}"
 
     @contextmanager
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[SWEBenchEpisode]:
@@ -222,7 +237,11 @@ class SWEBench(Harness):
             if self._grader is None:
                 options = self._options
                 self._grader = grading.Grader(
-                    self._files(), self._engine, options.grading_limits, options.grading_seconds
+                    self._files(),
+                    self._engine,
+                    options.grading_limits,
+                    options.grading_seconds,
+                    infrastructure=options.infrastructure,
                 )
             return self._grader
 

@@ -85,6 +85,8 @@ class Task(BaseModel):
 
 class _Row(Task):
     image_assets: Annotated[dict[str, list[dict[str, Any]]] | None, BeforeValidator(_unpacked)] = None
+    patch: Any = None
+    """The reference patch: no part of a task."""
 
     @model_validator(mode="before")
     @classmethod
@@ -96,12 +98,23 @@ class _Row(Task):
 
     def instance(self) -> Instance:
         fetched = any(asset.get("path") for assets in (self.image_assets or {}).values() for asset in assets or ())
-        task = self.model_dump(mode="json", exclude={"image_assets"})
+        task = self.model_dump(mode="json", exclude={"image_assets", "patch"})
         return Instance(BENCHMARK, self.instance_id, task, ASSETS if fetched else None, group=self.repo)
 
 
 def select(source: Mapping[str, Any]) -> Iterator[Instance]:
     """The instances that `source` names, in its own order. Raises BadInput, naming file, line and field."""
+    return (row.instance() for row in _selected(source))
+
+
+def reference_patches(source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """The ids of the instances that `source` names, and their reference patches where the rows have one."""
+    for row in _selected(source):
+        if isinstance(row.patch, str):
+            yield row.instance_id, row.patch.encode(errors="replace")
+
+
+def _selected(source: Mapping[str, Any]) -> Iterator[_Row]:
     wanted = validated(Source, dict(source), field="source")
     left, taken = set(wanted.ids or ()), 0
     for place, row in _rows(wanted):
@@ -114,7 +127,7 @@ def select(source: Mapping[str, Any]) -> Iterator[Instance]:
         read = validated(_Row, row, **place)
         left.discard(read.instance_id)
         taken += 1
-        yield read.instance()
+        yield read
     if left:
         raise BadInput(f"no such id: {min(left)!r}", field="source.ids")
     if not taken:

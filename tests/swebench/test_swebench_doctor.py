@@ -23,6 +23,15 @@ def test_it_tells_of_docker_and_of_images_that_are_still_to_be_pulled(shop: Shop
     assert "1 of 2 are here; to be pulled: nobody/nothing:1" in " ".join(told.out.split())
 
 
+def test_it_tells_what_the_reference_patches_touch(shop: Shop, tmp_path: Path, image: str) -> None:
+    configuring = repository.added("setup.cfg", "[metadata]\nname = spans\n")
+    rows = [repository.instance(image), repository.instance(image, "spans__spans-2", patch=configuring)]
+    rows.append(repository.instance(image, "spans__spans-3", patch=None))
+    config = shop.write(abilities.config("http://127.0.0.1:9/v1", str(written(tmp_path / "i.jsonl", *rows))))
+    told = " ".join(stepdown("doctor", str(config)).out.split())
+    assert "1 of 2 reference patches touch test infrastructure: spans__spans-2: setup.cfg" in told
+
+
 def test_a_daemon_that_does_not_answer_is_named(
     shop: Shop, tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, Response, Ruling, Stop, ToolCall, Verdict
 from stepdown.harnesses.swebench import harness as harness_module
 from stepdown.harnesses.swebench import mini, snapshots
-from stepdown.harnesses.swebench.grading import PatchGrading
+from stepdown.harnesses.swebench.gradings import PatchGrading
 from stepdown.harnesses.swebench.harness import SWEBench
 from stepdown.harnesses.swebench.labels import OWNER, owner
 from stepdown.harnesses.swebench.volatile import mask

@@ -251,4 +251,6 @@ def test_a_recorded_trajectory_of_version_1_is_played_and_resolved(tmp_path: Pat
     assert (ruling.verdict, ruling.reason) == (Verdict.PASS, "")
     assert ruling.grading is not None
     assert ruling.grading["FAIL_TO_PASS"] == {"success": 1, "failure": []}
-    assert len(list((tmp_path / "kept" / "gradings").rglob("*.json"))) == 2, "the patch's, and what the seed took"
+    assert len(list((tmp_path / "kept" / "gradings").rglob("*.json"))) == 5, (
+        "two gradings, one with a canary, the patch's, and what the seed took"
+    )
