@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from stepdown.builder.artifacts.sampling import is_sampled
 from tests import workshop
+from tests.banks import Life, write_bank
 from tests.conftest import Shop
+from tests.documented import programs
 from tests.provider import Provider
 
 FIELDS = {
@@ -64,13 +67,38 @@ def test_no_model_of_the_pool_is_named(shop: Shop, name: str) -> None:
             assert model not in names_in(record)
 
 
-def test_hugging_faces_datasets_reads_the_rows(shop: Shop, tmp_path: Path) -> None:
-    loaded = datasets.load_dataset(
-        "json", data_files=str(shop.run / "question_bank.jsonl"), cache_dir=str(tmp_path / "hf")
-    )["train"]
-    rows = shop.read("question_bank.jsonl")
+def as_readme_loads(folder: Path) -> datasets.Dataset:
+    """The dataset that README's lines make of the rows in a folder."""
+    (lines,) = [one.text for one in programs() if "from_list" in one.text]
+    names: dict[str, Any] = {}
+    exec(lines.replace("runs/quickstart", str(folder)), names)
+    loaded: datasets.Dataset = names["rows"]
+    return loaded
+
+
+def test_hugging_faces_datasets_reads_the_rows_as_readme_says(shop: Shop) -> None:
+    loaded, rows = as_readme_loads(shop.run), shop.read("question_bank.jsonl")
     assert list(loaded["id"]) == [row["id"] for row in rows]
     assert list(loaded["target_tier"]) == [row["target_tier"] for row in rows]
+    assert [json.loads(messages) for messages in loaded["messages"]] == [row["messages"] for row in rows]
+
+
+def test_rows_with_tools_and_fields_that_come_after_10_megabytes_are_read_as_readme_says(tmp_path: Path) -> None:
+    plain = [{"role": "user", "content": "long " * 100_000}]
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    late: list[dict[str, Any]] = [
+        {"role": "user", "content": "42"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    lives = [Life([0], f"job-{number}", start=plain) for number in range(24)]
+    bank = write_bank(tmp_path / "bank", [*lives, Life([3], "late", start=late, tools=tools)])
+    assert (bank / "question_bank.jsonl").stat().st_size > 11_000_000
+    loaded = as_readme_loads(bank)
+    assert (len(loaded), set(loaded["tools"][:24])) == (25, {"[]"})
+    last = loaded[24]
+    assert (json.loads(last["messages"]), json.loads(last["tools"])) == (late, tools)
+    assert (last["target_tier"], last["target_tier_id"]) == ("high", 3)
 
 
 def test_the_queue_shows_the_locked_answer_and_what_one_tier_lower_did(shop: Shop) -> None:
