@@ -187,7 +187,7 @@ def _manifest_of(
     }
     outcomes = Counter(outcome for counts in revised.outcomes.values() for outcome in counts.elements())
     sampled = sum(outcomes.values())
-    waiting = outcomes[ReviewOutcome.OPEN]  # reviewers who disagree have settled that the instance is held back
+    settled = sum(count for outcome, count in outcomes.items() if outcome.is_verdict)
     return {
         **base,
         "revision_of": _base_digests(base),
@@ -200,8 +200,9 @@ def _manifest_of(
         "audit": {
             "revision": number,
             "sampled": sampled,
-            "settled": sampled - waiting,
-            "unsettled": waiting,
+            "settled": settled,
+            "unsettled": sampled - settled,
+            "disputed": outcomes[ReviewOutcome.DISAGREE],
             "tight": outcomes[ReviewOutcome.TIGHT],
             "lowered": revised.lowered,
             "held_back": _totals(revised.held_back),

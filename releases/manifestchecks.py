@@ -146,9 +146,22 @@ def _audit(run: RunManifest) -> Iterator[FieldProblem]:
         return
     unsettled = run.audit.get("unsettled")
     if unsettled != 0 or type(unsettled) is not int:
-        yield "audit.unsettled", f"{unsettled} audit verdicts are not settled"
-    if run.audit.get("sampled") != run.audit.get("settled"):
+        yield "audit.unsettled", f"{unsettled} audit verdicts are not settled{_how_to_settle(run.audit)}"
+    elif run.audit.get("sampled") != run.audit.get("settled"):
         yield "audit.settled", f"{run.audit.get('settled')} of {run.audit.get('sampled')} sampled steps are settled"
+
+
+def _how_to_settle(audit: Mapping[str, Any]) -> str:
+    """What its publisher has to do about the sampled steps of a run that are not settled."""
+    unsettled, disputed = audit.get("unsettled"), audit.get("disputed", 0)
+    if type(unsettled) is not int or type(disputed) is not int:
+        return ""
+    ways = []
+    if unsettled > disputed:
+        ways.append(f"{unsettled - disputed} wait for reviewers (stepdown audit serve RUN)")
+    if disputed:
+        ways.append(f"on {disputed} reviewers disagree (stepdown audit sample RUN --settle NAME asks one more)")
+    return f": {', '.join(ways)}; then stepdown audit apply RUN"
 
 
 def left_out_of(runs: tuple[RunManifest, ...]) -> dict[str, Counter[str]]:

@@ -90,9 +90,8 @@ def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Te
     sources = [read_source(run, current_files(run), problems, settings.partial) for run in runs]
     for source in sources:
         _check_audit(source, problems)
-    _check_tiers(sources, problems)
-    if problems:
-        raise PublishRefused(problems)
+    if not _have_one_set_of_tiers(sources, problems):
+        raise PublishRefused(problems)  # what would be said of the rows follows from it
     with _open_draft(out) as draft:
         manifest = _write_release(draft, sources, settings, problems, tell)
         if problems:
@@ -129,12 +128,13 @@ def _check_audit(source: RunSource, problems: Problems) -> None:
         problems.add(source.name(MANIFEST), problem, field="audit")
 
 
-def _check_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
+def _have_one_set_of_tiers(sources: Sequence[RunSource], problems: Problems) -> bool:
     first = tiers_of(sources[0].manifest.pool)
-    for source in sources:
-        if tiers_of(source.manifest.pool) != first:
-            problem = f"not the tiers of {sources[0].folder}: a release has one set of tiers"
-            problems.add(source.name(MANIFEST), problem, field="pool.tiers")
+    others = [source for source in sources if tiers_of(source.manifest.pool) != first]
+    for source in others:
+        problem = f"not the tiers of {sources[0].folder}: a release has one set of tiers"
+        problems.add(source.name(MANIFEST), problem, field="pool.tiers")
+    return first is not None and not others
 
 
 @contextmanager

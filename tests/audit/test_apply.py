@@ -130,7 +130,9 @@ def test_a_third_reviewer_settles_a_disagreement(sampled: Path) -> None:
     review(sampled, "bob", tight)
     _, manifest = applied(sampled)
     assert manifest["audit"]["held_back"] == {"reviewers disagree": 1}
-    assert (manifest["audit"]["settled"], manifest["audit"]["unsettled"]) == (len(read_steps(sampled)), 0)
+    count = len(read_steps(sampled))
+    found = {name: manifest["audit"][name] for name in ("settled", "unsettled", "disputed")}
+    assert found == {"settled": count - 1, "unsettled": 1, "disputed": 1}
     settle = ("audit", "sample", str(sampled), "--settle")
     already = stepdown(*settle, "ann")
     assert (already.code, "'ann' reviews every step already" in already.err) == (2, True)

@@ -57,6 +57,36 @@ def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
     assert "revisions/1/manifest.json" in done.out
 
 
+def test_what_is_in_dispute_is_refused_until_a_further_reviewer_has_settled_it(run: Path) -> None:
+    disputed = next(step for step in read_steps(run) if step.tier == "mid")
+    review(run, "ann", tight)
+    review(run, "bo", only("further-downgradeable", disputed))
+    told = stepdown("audit", "apply", str(run))
+    assert "5 settled by 2 reviewers" in told.out
+    assert "not settled: on 1 steps reviewers disagree: stepdown audit sample RUN --settle NAME" in told.out
+    done = publish(run)
+    assert done.code == 2
+    assert "audit.unsettled: 1 audit verdicts are not settled: on 1 reviewers disagree" in done.out
+    assert "stepdown audit sample RUN --settle NAME asks one more); then stepdown audit apply RUN" in done.out
+    assert stepdown("audit", "sample", str(run), "--settle", "cy").code == 0
+    review(run, "cy", tight)
+    apply(run)
+    done = publish(run)
+    assert done.code == 0, done.out
+
+
+def test_all_that_is_in_the_way_is_listed_at_once(run: Path) -> None:
+    review(run, "ann", lambda step: "tight" if step.instance_id == "job-0" else None)
+    apply(run)
+    bank = run / "revisions" / "1" / "question_bank.jsonl"
+    bank.write_text(bank.read_text().replace('"step_index": 1', '"step_index": "1"', 1))
+    done = publish(run)
+    assert done.code == 2
+    for word in ("audit.unsettled: 3 audit", "step_index: must be a whole number", "question_bank.jsonl: its bytes"):
+        assert word in done.out
+    assert not (run.parent / "release").exists()
+
+
 def test_reviewers_verdicts_are_published_and_counted(run: Path) -> None:
     lowered = next(step for step in read_steps(run) if step.tier == "mid")
     review(run, "ann", only("further-downgradeable", lowered))

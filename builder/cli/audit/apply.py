@@ -38,6 +38,11 @@ def _summary_lines(audit: Mapping[str, Any]) -> list[str]:
         f"revision {audit['revision']}: {audit['sampled']} steps sampled, {audit['settled']} settled by "
         f"{audit['reviewers']} reviewers, {audit['lowered']} labels lowered by one tier"
     ]
+    if waiting := audit["unsettled"] - audit["disputed"]:
+        lines.append(f"not settled: {waiting} steps wait for reviewers: stepdown audit serve RUN, then apply again")
+    if disputed := audit["disputed"]:
+        ask = "stepdown audit sample RUN --settle NAME gives them to one more, then apply again"
+        lines.append(f"not settled: on {disputed} steps reviewers disagree: {ask}")
     return lines + [f"held back: {count} instances: {reason}" for reason, count in audit["held_back"].items()]
 
 
