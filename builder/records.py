@@ -7,6 +7,7 @@ numbered from 1; the *prefix* is what a router sees before a step. Records are f
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -82,7 +83,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider reported them. `prompt` includes what its cache read or wrote."""
+    """Tokens of one call, reported by its provider or estimated. `prompt` includes what its cache read or wrote."""
 
     prompt: int = 0
     cache_read: int = 0
@@ -96,6 +97,11 @@ class Usage:
             self.cache_write + other.cache_write,
             self.completion + other.completion,
         )
+
+
+USAGE_ESTIMATED = "usage_estimated"
+REPORTED_USD = "reported_usd"
+"""Fields of a response's `extra`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,17 @@ class Response:
     malformed: bool = False
     usage: Usage = Usage()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def usage_is_estimated(self) -> bool:
+        """Whether its provider did not report all of its usage: the rest is estimated by the texts' lengths."""
+        return self.extra.get(USAGE_ESTIMATED) is True
+
+    @property
+    def reported_usd(self) -> float | None:
+        """What a gateway said that the call cost, in USD; None where it said nothing."""
+        value = self.extra.get(REPORTED_USD)
+        return value if isinstance(value, float) and 0 <= value < math.inf else None
 
     def to_json(self) -> dict[str, Any]:
         """The response as JSON values; empty fields are left out.

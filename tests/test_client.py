@@ -299,7 +299,6 @@ def test_a_refusal_among_the_parts_is_one() -> None:
 
 
 NOT_TEXT: tuple[Any, ...] = (5, [], {"a": 1}, True)
-NO_COUNTS: tuple[Any, ...] = ("many", "", None, [1], {}, float("nan"))
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter"])
@@ -347,8 +346,7 @@ def test_an_answer_that_litellm_cannot_read_keeps_its_end_and_usage(family: str)
 @pytest.mark.parametrize("family", ["openai", "openrouter"])
 @pytest.mark.parametrize(
     ("count", "booked"),
-    [(7, 7), (7.0, 7), ("7", 7), (-5, 0), (10**30, 2**40), (10**4000, 2**40), (1e300, 2**40), (1.5, 1)]
-    + [(odd, 0) for odd in NO_COUNTS],
+    [(7, 7), (7.0, 7), ("7", 7), (10**30, 2**40), (10**4000, 2**40), (1e300, 2**40), (1.5, 1)],
     ids=lambda value: repr(value)[:20],
 )
 def test_insane_numbers_of_tokens_are_bounded(count: Any, booked: int, family: str) -> None:
@@ -357,12 +355,6 @@ def test_insane_numbers_of_tokens_are_bounded(count: Any, booked: int, family: s
     completion, provider = asked(Answer("x", usage=usage), family=family)
     assert completion.response.usage == Usage(booked, booked, 0, booked)
     assert provider.count() == 1
-
-
-@pytest.mark.parametrize("usage", [5, "x", [1], True])
-def test_a_usage_that_is_none_is_none(usage: Any) -> None:
-    body = {**Answer("x").body("m"), "usage": usage}
-    assert asked(Fault(200, body))[0].response.usage == Usage()
 
 
 DEEP = '{"a": ' + "[" * 5000 + "]" * 5000 + "}"

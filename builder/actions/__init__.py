@@ -1,7 +1,8 @@
 """How one canonical action form is put to each model and read back: native tools, a JSON schema, plain text.
 
 Pure functions over records. `rendered` makes the request, `parsed` the response; `ADAPTER_VERSION` is part of a
-model's identity, so a change of what is sent or of how it is read must change it.
+model's identity, so a change of what is sent must change it. So must a change of how it is read, unless kept answers
+can be read anew: `rereading`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stepdown.builder.records import Prefix
 Actions = Literal["tools", "json_schema", "text"]
 
 ADAPTER_VERSION: dict[str, int] = {"tools": 1, "json_schema": 2, "text": 1}
-"""By adapter. Raised when its requests or its reading of answers change: cached answers are then not reused."""
+"""By adapter. Raised when its requests change: cached answers are then not reused."""
 
 
 class _Adapter(NamedTuple):

@@ -34,11 +34,15 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An answer in the canonical action form; `malformed` is that of `builder.records.Response`."""
+    """An answer in the canonical action form; `malformed` is that of `builder.records.Response`.
+
+    `left_as_text` marks a malformed answer whose call its server should have read.
+    """
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     malformed: bool = False
+    left_as_text: bool = False
 
 
 class Unparsable(ValueError):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stepdown.builder.actions.forms import Parsed, Raw, Request, Unparsable, kept_as_text, plain_text, tool_call
+from stepdown.builder.actions.left_as_text import holds_call
 from stepdown.builder.records import Message, Prefix, Tool, ToolCall
 
 _VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
@@ -24,9 +25,14 @@ def rendered(prefix: Prefix) -> Request:
 
 
 def parsed(prefix: Prefix, raw: Raw) -> Parsed:
-    """The answer with the workload's own names. A name that no tool has is kept: the harness judges it."""
+    """The answer with the workload's own names. A name that no tool has is kept: the harness judges it.
+
+    A call that the server left as text is an attempt that can not be parsed.
+    """
     if not raw.calls:
-        return Parsed(plain_text(raw.content))
+        content = plain_text(raw.content)
+        left_as_text = bool(prefix.tools) and holds_call(content, _offered(prefix))
+        return Parsed(content, malformed=left_as_text, left_as_text=left_as_text)
     own = {given: name for name, given in provider_names(prefix).items()}
     calls: list[ToolCall] = []
     for name, arguments in raw.calls:
@@ -37,6 +43,13 @@ def parsed(prefix: Prefix, raw: Raw) -> Parsed:
             return kept_as_text(raw.content, [(own.get(name or "", name), text) for name, text in raw.calls])
         calls.append(ToolCall(own.get(call.name, call.name), call.arguments))
     return Parsed(plain_text(raw.content), tuple(calls))
+
+
+def _offered(prefix: Prefix) -> set[str]:
+    """The names of the tools, their own and those that the model was given."""
+    names = provider_names(prefix)
+    own = {str(tool["function"]["name"]) for tool in prefix.tools}
+    return own | {names[name] for name in own}
 
 
 def provider_names(prefix: Prefix) -> dict[str, str]:

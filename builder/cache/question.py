@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from stepdown.builder.config.pool import Model
+from stepdown.builder.actions.rereading import reread
+from stepdown.builder.config.pool import WORKLOAD, Model
 from stepdown.builder.records import Prefix, Response, Sample, canonical_json, digest
 
 
@@ -56,6 +57,14 @@ class Question:
             return True
         text = canonical_json([response.content, [[c.name, c.arguments] for c in response.tool_calls]])
         return self.prefix.mask(text) == text
+
+    def read_anew(self, response: Response) -> Response | None:
+        """An answer that was kept under an earlier way of reading, as it is read today; None where it must be asked
+        again. What a workload answers itself is not read.
+        """
+        if self.model.model.startswith(WORKLOAD):
+            return response
+        return reread(self.model.actions, self.prefix, response)
 
 
 _KEY = re.compile(r"[0-9a-f]{64}")

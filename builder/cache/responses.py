@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from stepdown.builder.actions.rereading import READING
 from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.store import Store
 from stepdown.builder.records import Response
@@ -22,16 +23,24 @@ class Entry:
     prefix_digest: str
     response: Response
     run: str
+    reading: int = 0
+    """By which count of the rules of reading; 0 where it was kept before they were counted."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"prefix": self.prefix_digest, "run": self.run, "response": self.response.to_json()}
+        return {
+            "prefix": self.prefix_digest,
+            "run": self.run,
+            "reading": self.reading,
+            "response": self.response.to_json(),
+        }
 
     @classmethod
     def from_json(cls, key: str, value: Any) -> Entry:
         """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on anything else."""
         if not isinstance(value, Mapping):
             raise TypeError("an entry is a mapping")
-        return cls(key, str(value["prefix"]), Response.from_json(value["response"]), str(value["run"]))
+        response, reading = Response.from_json(value["response"]), int(value.get("reading", 0))
+        return cls(key, str(value["prefix"]), response, str(value["run"]), reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +73,12 @@ class Cache:
             keys.append(question.key(exact=True))
         for key in keys:
             found = self._read(key)
-            if found is not None and question.served_by(found.prefix_digest, found.response):
+            if found is None or not question.served_by(found.prefix_digest, found.response):
+                continue
+            if found.reading >= READING:
                 return found
+            if (response := question.read_anew(found.response)) is not None:
+                return replace(found, response=response)
         return None
 
     def put(self, question: Question, response: Response) -> Entry:
@@ -77,7 +90,7 @@ class Cache:
         key = question.key()
         if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
             key = question.key(exact=True)
-        entry = Entry(key, question.prefix.exact, response, self.run)
+        entry = Entry(key, question.prefix.exact, response, self.run, READING)
         self._store.put(key, entry.to_json())
         return entry
 

@@ -13,7 +13,6 @@ from typing import Any
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from stepdown.builder import actions
-from stepdown.builder.actions import Raw
 from stepdown.builder.common import tokens
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
@@ -22,9 +21,10 @@ from stepdown.builder.models import proxies
 from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
-from stepdown.builder.models.provider import CutOff, RawCompletion, Rejected, Unusable, WrongCall, ask
+from stepdown.builder.models.provider import CutOff, Rejected, Unusable, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
-from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, ToolCall, Usage
+from stepdown.builder.models.reading import read_response
+from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, Usage
 
 _NO_KEY = "none"
 """Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
@@ -94,7 +94,7 @@ class _EndpointState:
         return self._rates.admit(expected, wait)
 
     def settle(self, admitted: Admitted, usage: Usage) -> None:
-        """Count an answered request by its usage. Where the provider reports none, the expected tokens stay counted."""
+        """Count an answered request by its usage."""
         if taken := usage.prompt + usage.completion:
             self._longest_answer = max(self._longest_answer, usage.completion)
             self._rates.settle(admitted, taken)
@@ -138,6 +138,7 @@ class Client:
         self._runtime = Runtime()
         self._idle = threading.Condition()
         self._under_way = 0
+        self._warned: set[str] = set()
         self._closed = False
 
     def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
@@ -244,22 +245,21 @@ class Client:
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
             return self._handle_failure(model, endpoint, classify(error, self._secrets, address, _fields(request)))
-        return self._response(model, prefix, answer)
+        response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
+        if left_as_text:
+            self._warn_of_calls_as_text(model)
+        return response
 
-    def _response(self, model: Model, prefix: Prefix, answer: RawCompletion) -> Response:
-        """The answer in canonical form, without keys.
-
-        Keys are removed before parsing, so that what is parsed is what is stored, and again after it, since an escape
-        may have hidden one.
-        """
-        bare = self._secrets.removed
-        raw = Raw(bare(answer.raw.content), tuple((name and bare(name), bare(text)) for name, text in answer.raw.calls))
-        parsed = actions.parsed(model.actions, prefix, raw)
-        calls = tuple(ToolCall(bare(call.name), bare(call.arguments)) for call in parsed.tool_calls)
-        stop = Stop.REFUSED if answer.refused else Stop.LENGTH if answer.finish == "length" else Stop.END
-        stop = Stop.OVERFLOW if answer.overflowed else stop
-        extra = {name: bare(value) for name, value in answer.extra.items()}
-        return Response(bare(parsed.content), calls, stop, parsed.malformed, answer.usage, extra)
+    def _warn_of_calls_as_text(self, model: Model) -> None:
+        """Once for each model: every such answer fails, and the model is not to blame."""
+        with self._idle:
+            first = model.name not in self._warned
+            self._warned.add(model.name)
+        if first:
+            self._notify(
+                f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they can "
+                "not be parsed, so its steps fail: start its server with the model's tool parser, or set `actions: text`"
+            )
 
     def _handle_failure(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
         if failure.kind is FailureKind.OVERFLOW:

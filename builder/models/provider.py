@@ -17,7 +17,7 @@ from typing import Any
 
 from stepdown.builder.actions import Raw
 from stepdown.builder.actions.forms import plain_text
-from stepdown.builder.records import Usage
+from stepdown.builder.models.usage import Reported, reported
 
 _GRACE = 2.0
 """Seconds beyond the time-out that a call may take, so that the library's own time-out comes first."""
@@ -25,7 +25,6 @@ _GRACE = 2.0
 
 _LONGEST_TIMEOUT = 7 * 24 * 3600.0
 """Seconds. A longer time-out would overflow the clocks of the libraries below."""
-_MOST_TOKENS = 2**40
 _LONGEST_INTEGER = 400
 """Digits. A longer number is no float, and Python refuses to read one of several thousand digits."""
 
@@ -79,7 +78,7 @@ class RawCompletion:
     refused: bool = False
     overflowed: bool = False
     """Whether the model's context was full before its answer was whole."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Reported = field(default_factory=Reported)
     extra: dict[str, str] = field(default_factory=dict)
 
 
@@ -154,7 +153,9 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
         # A server whose chat template wants roles to alternate gets the messages once more with blank ones between;
         # when it rejects these too, LiteLLM returns an empty response instead of the error.
         raise Rejected("the provider rejects the order of the messages, also with blank ones between them")
-    return _answer(outcome[0], body)
+    # Calls are read from the body: LiteLLM makes real ones of a tool that models invent, `multi_tool_use.parallel`.
+    # An answer without tools is LiteLLM's to read: it asks some providers for a schema by a tool of its own.
+    return _answer(body if body and request.get("tools") else outcome[0], body)
 
 
 def _is_an_order(name: str) -> bool:
@@ -206,14 +207,19 @@ def _answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
     if _BROKEN.fullmatch(reason):
         raise Unusable(f"HTTP 200 with an answer that broke off: finish reason {reason!r}")
     overflowed = bool(_OVERFLOWED.fullmatch(reason))
-    if not (_ENDS.fullmatch(reason) or overflowed or filtered or content or calls or refusal):
+    empty = not (overflowed or filtered or content or calls or refusal)
+    if empty and not _ENDS.fullmatch(reason):
         raise Unusable(f"HTTP 200 with no answer: finish reason {reason or None!r} and no text")
+    reasoning = _field(message, "reasoning_content") or _field(message, "reasoning")
+    usage = reported(_field(body or response, "usage"))
+    if empty and not reasoning and usage.completion == 0 and not _CUT.fullmatch(reason):
+        raise Unusable("HTTP 200 with no answer: nothing was generated (0 completion tokens)")
     extra = {
         "id": _field(response, "id"),
         "model": _field(response, "model"),
         "system_fingerprint": _field(response, "system_fingerprint"),
         "finish_reason": _field(fields, "native_finish_reason") or finish,
-        "reasoning": _field(message, "reasoning_content"),
+        "reasoning": reasoning,
         "refusal": refusal,
     }
     return RawCompletion(
@@ -221,7 +227,7 @@ def _answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
         finish="length" if finish == "length" or _CUT.fullmatch(reason) else finish,
         refused=filtered or bool(refusal),
         overflowed=overflowed,
-        usage=_usage(_field(response, "usage")),
+        usage=usage,
         extra={name: plain_text(value) for name, value in extra.items() if isinstance(value, str) and value},
     )
 
@@ -262,24 +268,3 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):  # an object of LiteLLM's
         return str(value)
-
-
-def _usage(usage: Any) -> Usage:
-    details = _field(usage, "prompt_tokens_details")
-    written = _count(usage, "cache_creation_input_tokens") or _count(details, "cache_creation_tokens")
-    return Usage(
-        prompt=_count(usage, "prompt_tokens"),
-        cache_read=_count(details, "cached_tokens"),
-        cache_write=written,
-        completion=_count(usage, "completion_tokens"),
-    )
-
-
-def _count(holder: Any, name: str) -> int:
-    """A number of tokens between 0 and what a ledger can add up, whatever the provider says it is."""
-    value = _field(holder, name)
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = _integer(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        return 0
-    return int(max(0, min(value, _MOST_TOKENS)))
