@@ -61,9 +61,9 @@ def called(*texts: str, actions: Any = "tools") -> tuple[list[Response], list[st
     ability: Ability = lambda request: Answer(left.pop(0))  # noqa: E731
     model = Model(name="m", model="openai/m", actions=actions)
     told: list[str] = []
-    with Provider({"m": ability}) as provider:
-        with Client([model], operation(provider.url), notify=told.append) as client:
-            return [client.complete(model, TOOLS).response for _ in texts], told
+    provider = Provider({"m": ability})
+    with provider, Client([model], operation(provider.url), notify=told.append) as client:
+        return [client.complete(model, TOOLS).response for _ in texts], told
 
 
 def test_a_call_that_the_server_left_as_text_fails_and_one_warning_names_the_cure() -> None:

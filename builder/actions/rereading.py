@@ -15,7 +15,7 @@ READING = 1
 def reread(actions: Actions, prefix: Prefix, response: Response) -> Response | None:
     """A kept answer of an earlier reading as it is read today; None where it can not be told, or was no answer at all.
 
-    Calls left as text become malformed, and thought leaves the text. The action of a text may have stood in the thought.
+    Calls left as text become malformed, and thought leaves the text. A text's action may have stood in the thought.
     """
     if response.stop in (Stop.OVERFLOW, Stop.REFUSED):
         return response

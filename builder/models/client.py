@@ -257,8 +257,9 @@ class Client:
             self._warned.add(model.name)
         if first:
             self._notify(
-                f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they can "
-                "not be parsed, so its steps fail: start its server with the model's tool parser, or set `actions: text`"
+                f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they "
+                "can not be parsed, so its steps fail: start its server with the model's tool parser, or set "
+                "`actions: text`"
             )
 
     def _handle_failure(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
