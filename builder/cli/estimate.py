@@ -15,7 +15,7 @@ from stepdown.builder.common import tokens
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
-from stepdown.builder.estimate.earlier_run import NeededAndPaid, RunSeedSizes, read_needed_and_paid, read_seed_sizes
+from stepdown.builder.estimate.earlier_run import NeededAndPaid, SeenInRun, read_needed_and_paid, read_seen
 from stepdown.builder.estimate.run_estimate import (
     REPORT,
     ModelEstimate,
@@ -46,7 +46,7 @@ _OF_RUN: tuple[_Column, ...] = (
     "--run",
     "folder",
     type=click.Path(path_type=Path),
-    help="A run of the same workloads: the estimate goes by its seeds, and shows what it really took.",
+    help="A run of the same workloads: the estimate goes by what it saw, and shows what it really took.",
 )
 @click.option(
     "--steps",
@@ -63,11 +63,11 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     """
     loaded = load_config(config)
     console.name_foreign_code(loaded.protocol)
-    seeds, of_run, open_instances = RunSeedSizes({}), None, 0
+    seen, of_run, open_instances = SeenInRun(), None, 0
     if folder is not None:
-        seeds, of_run, open_instances = _read_run(folder)
-    estimate = estimate_run(loaded, steps, seeds, of_run)
-    assumptions = list(_assumptions(loaded, estimate, open_instances))
+        seen, of_run, open_instances = _read_run(folder)
+    estimate = estimate_run(loaded, steps, seen, of_run)
+    assumptions = list(_assumptions(loaded, estimate, seen, open_instances))
     if as_json:
         click.echo(json.dumps(_json(estimate, assumptions), ensure_ascii=False, indent=1))
         return
@@ -82,12 +82,12 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
         out.print(printable(line), markup=False)
 
 
-def _read_run(folder: Path) -> tuple[RunSeedSizes, dict[str, NeededAndPaid], int]:
-    """A run's seeds, what it needed and paid, and how many of its instances are still open or blocked."""
+def _read_run(folder: Path) -> tuple[SeenInRun, dict[str, NeededAndPaid], int]:
+    """What a run saw, what it needed and paid, and how many of its instances are still open or blocked."""
     with open_for_reading(folder) as (ledger, protocol):
         counts = ledger.counts()
         left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
-        return read_seed_sizes(ledger), read_needed_and_paid(ledger, protocol), left
+        return read_seen(ledger), read_needed_and_paid(ledger, protocol), left
 
 
 def _total(estimate: RunEstimate, column: Callable[[ModelEstimate], Spent]) -> Spent:
@@ -126,19 +126,29 @@ def _json(estimate: RunEstimate, assumptions: Sequence[str]) -> dict[str, Any]:
             for model in estimate.models
         ],
         "total": {name: asdict(_total(estimate, column)) for name, column in columns},
+        "where_seeds_pass": asdict(estimate.where_seeds_pass),
         "assumptions": list(assumptions),
     }
 
 
-def _assumptions(config: Config, estimate: RunEstimate, open_instances: int) -> Iterator[str]:
+def _assumptions(config: Config, estimate: RunEstimate, seen: SeenInRun, open_instances: int) -> Iterator[str]:
     """What the numbers assume, a line each."""
     for workload in estimate.workloads:
         yield _seeds_line(workload)
         tiers = (tier.name for tier in config.protocol.pool.tiers)
         shares = ", ".join(f"{share:.1%} {name}" for name, share in zip(tiers, workload.shares, strict=True))
-        yield f"{workload.benchmark}: expected labels, after the paper's: {shares}"
+        source = "as the run's" if workload.shares_of_run else "after the paper's"
+        yield f"{workload.benchmark}: expected labels, {source}: {shares}"
+        if workload.failing:
+            share = f"{workload.failing:.1%}"
+            yield f"{workload.benchmark}: {share} of the run's instances had no seed; so expected of others"
         yield f"{workload.benchmark}: {_EARLY[workload.early]}"
-    yield "best: every step's first candidate passes, or all fail where that takes fewer calls; worst: all fail at last"
+    yield (
+        "best: every step's first candidate passes, or all fail where that takes fewer calls; a seed that is not known "
+        "to pass fails at once where that takes fewer still; worst: all fail at last"
+    )
+    passing = estimate.where_seeds_pass
+    yield f"where every seed passes at its first attempt, at best {passing.calls} calls, ${passing.usd:.4f}"
     yield "trajectories keep their length, no two models say the same, and the cache holds no answer yet"
     yield (
         f"tokens: {tokens.CHARACTERS_PER_TOKEN} characters each; an answer has those of the seed's, "
@@ -148,6 +158,14 @@ def _assumptions(config: Config, estimate: RunEstimate, open_instances: int) -> 
         yield (
             f"a judge's report: {REPORT.prompt:.0f} tokens beside what the last step was shown and its answer, and "
             f"{REPORT.output:.0f} of its own; at worst every try is needed"
+        )
+    if seen.outputs:
+        yield f"answers of {', '.join(sorted(seen.outputs))}: as long as the run's in the mean"
+    if seen.retried:
+        per_call = seen.retried / seen.calls if seen.calls else 0.0
+        yield (
+            f"the run met {seen.retried} errors by another try, at {seen.calls} calls: {per_call:.3f} a call, so "
+            f"{per_call * _total(estimate, lambda model: model.expected).calls:.0f} requests more are to be expected"
         )
     if open_instances:
         yield f"the run is not finished: {open_instances} of its instances are open or blocked"

@@ -4,9 +4,9 @@ Pure arithmetic over the sizes of seeds. A trial at step i of n costs 1 + (n - i
 model's for all later steps. It may cost less where a harness can say early that it is lost. The protocol itself is in
 `search`; `tests/test_estimate.py` compares the two.
 
-Best and worst bound all calls together, for trajectories that keep their length, models that never say the same, and
-an empty cache. One model's calls, or the price, may lie outside: the run with the fewest calls need not be the
-cheapest.
+Best and worst bound all calls of a search together, for trajectories that keep their length, models that never say the
+same, and an empty cache. One model's calls, or the price, may lie outside: the run with the fewest calls need not be
+the cheapest.
 """
 
 from __future__ import annotations

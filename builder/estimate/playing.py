@@ -5,7 +5,7 @@ Nothing is kept and no provider is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from stepdown.builder.engine.replay import Replayer
 from stepdown.builder.engine.seeds import REFERENCE, strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload
 from stepdown.builder.errors import BadInput, StepdownError, Technical
-from stepdown.builder.estimate.arithmetic import StepSize, StepSizes
+from stepdown.builder.estimate.arithmetic import Amount, StepSize, StepSizes
 from stepdown.builder.models import Completion
 from stepdown.builder.records import (
     FIRST,
@@ -47,6 +47,10 @@ class SeedSize:
     sizes: StepSizes
     basis: str
     """How its length is known, in a few words."""
+    is_known: bool = True
+    """Whether it is known to pass. Else it may turn out that the instance has no seed."""
+    failed: Mapping[str, Amount] | None = None
+    """What the attempts at it took, by model, in a run that found none that passes."""
 
 
 def sizes_of(trajectory: Trajectory) -> StepSizes:
@@ -106,7 +110,8 @@ def play_seed(instance: Instance, workload: LoadedWorkload, pool: Pool) -> SeedS
     replayer = Replayer(instance, workload.harness, pool, calls, judge=_pass_unjudged)
     for model, outcome in _play_attempts(instance, workload, pool, replayer):
         if outcome.verdict is Verdict.PASS:
-            return SeedSize(model, sizes_of(outcome.trajectory), f"played ({workload.config.seeds.source})")
+            basis = f"played ({workload.config.seeds.source})"
+            return SeedSize(model, sizes_of(outcome.trajectory), basis, not workload.harness.needs_judge)
     return None
 
 

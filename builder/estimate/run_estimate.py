@@ -22,7 +22,7 @@ from stepdown.builder.estimate.arithmetic import (
     label_shares,
     worst,
 )
-from stepdown.builder.estimate.earlier_run import NeededAndPaid, RunSeedSizes
+from stepdown.builder.estimate.earlier_run import NeededAndPaid, SeenInRun
 from stepdown.builder.estimate.playing import SeedSize
 from stepdown.builder.estimate.sizes import measure_seeds
 from stepdown.builder.run.spent import Spent
@@ -35,11 +35,12 @@ REPORT = Amount(1, 3000, 700)
 
 @dataclass(slots=True)
 class BestExpectedWorst:
-    """An estimate's three cases, each with what it asks of the models."""
+    """An estimate's three cases, each with what it asks of the models; and the best of those in which seeds pass."""
 
     best: AmountByModel = field(default_factory=AmountByModel)
     expected: AmountByModel = field(default_factory=AmountByModel)
     worst: AmountByModel = field(default_factory=AmountByModel)
+    where_seeds_pass: AmountByModel = field(default_factory=AmountByModel)
 
     def each(self) -> tuple[AmountByModel, AmountByModel, AmountByModel]:
         return self.best, self.expected, self.worst
@@ -59,6 +60,10 @@ class WorkloadAssumptions:
     """Whether a trial that fails ends with the candidate's own call; None: sometimes."""
     shares: Sequence[float]
     """Of steps that are expected to end in each tier, cheapest first."""
+    shares_of_run: bool
+    """Whether they are those of the run that was named."""
+    failing: float
+    """The share of instances that are expected to come to no seed, of those of which it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +84,25 @@ class RunEstimate:
 
     workloads: tuple[WorkloadAssumptions, ...]
     models: tuple[ModelEstimate, ...]
+    where_seeds_pass: Spent
+    """The best case of those in which every seed passes at its first attempt."""
 
 
 def estimate_run(
-    config: Config, steps: int | None, earlier: RunSeedSizes, of_run: dict[str, NeededAndPaid] | None
+    config: Config, steps: int | None, earlier: SeenInRun, of_run: dict[str, NeededAndPaid] | None
 ) -> RunEstimate:
     """What a config's run will take. `steps` is the assumed length of seeds that are still to be collected; `earlier`
     and `of_run` are the seeds and the calls of a run of the same workloads. Raises BadInput.
     """
     protocol, estimates = config.protocol, BestExpectedWorst()
     workloads = [_add_workload(protocol, index, steps, earlier, estimates) for index in range(len(protocol.workloads))]
-    return RunEstimate(tuple(workloads), tuple(_model_estimates(protocol, estimates, of_run)))
+    models = tuple(_model_estimates(protocol, estimates, earlier, of_run))
+    passing = (_at_list_price(estimates.where_seeds_pass, model, earlier) for model in protocol.models.values())
+    return RunEstimate(tuple(workloads), models, sum(passing, Spent()))
 
 
 def _add_workload(
-    protocol: ProtocolConfig, index: int, steps: int | None, earlier: RunSeedSizes, estimates: BestExpectedWorst
+    protocol: ProtocolConfig, index: int, steps: int | None, earlier: SeenInRun, estimates: BestExpectedWorst
 ) -> WorkloadAssumptions:
     """Add a workload's calls to the estimates; returns what they assume."""
     workload = load_workload(protocol, index)
@@ -103,7 +112,10 @@ def _add_workload(
     settings = SearchSettings(
         searched_by.cascades, searched_by.passes, searched_by.of, early, rules.confirm, rules.control
     )
-    shares = label_shares(harness.expected_labels, len(protocol.pool.tiers))
+    tiers = [tier.name for tier in protocol.pool.tiers]
+    of_run = earlier.label_shares(harness.name, tiers)
+    shares = of_run or label_shares(harness.expected_labels, len(tiers))
+    failing, lost = earlier.failing_share(harness.name), earlier.mean_failed(harness.name)
     bases: Counter[str] = Counter()
     instances = total = missing = 0
     for seed in measure_seeds(protocol, index, workload, steps, earlier):
@@ -111,21 +123,71 @@ def _add_workload(
         if seed is None:
             missing += 1
             continue
-        total += len(seed.sizes)
-        bases[seed.basis] += 1
+        if seed.failed is None:
+            total += len(seed.sizes)
+            bases[seed.basis] += 1
+        else:
+            missing += 1
+        one = BestExpectedWorst()
         strongest = _dearest_strong_model(seed, workload, protocol)
         trials = (
             best(seed.sizes, seed.strong, settings),
             expected(seed.sizes, seed.strong, settings, shares),
             worst(seed.sizes, strongest, settings),
         )
-        for amounts, searched in zip(estimates.each(), trials, strict=True):
+        for amounts, searched in zip(one.each(), trials, strict=True):
             amounts.add_all(searched)
         if harness.needs_judge and protocol.judge is not None:
-            _add_judging(seed, trials, workload, protocol.judge, estimates)
-        _add_collecting(seed, workload, protocol, estimates)
-        _add_hints(seed, protocol, estimates)
-    return WorkloadAssumptions(harness.name, instances, total, missing, dict(bases), early, shares)
+            _add_judging(seed, trials, workload, protocol.judge, one)
+        _add_collecting(seed, workload, protocol, one)
+        _add_hints(seed, protocol, one)
+        if seed.failed is None:
+            estimates.where_seeds_pass.add_all(one.best)
+        _allow_for_no_seed(one, seed, workload, protocol, failing, lost)
+        for amounts, found in zip(estimates.each(), one.each(), strict=True):
+            amounts.add_all(found)
+    return WorkloadAssumptions(
+        harness.name, instances, total, missing, dict(bases), early, shares, of_run is not None, failing
+    )
+
+
+def _allow_for_no_seed(
+    one: BestExpectedWorst,
+    seed: SeedSize,
+    workload: LoadedWorkload,
+    protocol: ProtocolConfig,
+    failing: float,
+    lost: Mapping[str, Amount],
+) -> None:
+    """Change an instance's best and expected case for what it takes where no seed passes: then nothing is searched.
+
+    At best every attempt at a seed fails with its first call. What a run saw of this instance is taken as it was;
+    `failing` and `lost` are what it saw of others.
+    """
+    if seed.failed is not None:
+        one.best = AmountByModel(dict(seed.failed))
+        one.expected = AmountByModel(dict(seed.failed))
+        return
+    if seed.is_known:
+        return
+    fewest = _fewest_without_seed(seed, workload, protocol)
+    if fewest.calls < one.best.calls:
+        one.best = fewest
+    mixed = AmountByModel()
+    for amounts, share in ((one.expected.by_model, 1 - failing), (lost, failing)):
+        for model, amount in amounts.items():
+            mixed.add(model, amount, share)
+    one.expected = mixed
+
+
+def _fewest_without_seed(seed: SeedSize, workload: LoadedWorkload, protocol: ProtocolConfig) -> AmountByModel:
+    fewest, seeds = AmountByModel(), workload.config.seeds
+    if seeds.source == "collect":
+        for model in strong_models(seeds, protocol.pool):
+            fewest.add(model, amount_of(seed.sizes[:1]), seeds.attempts)
+    elif seeds.source == "reference":
+        fewest.add(seed.strong, amount_of(seed.sizes))
+    return fewest
 
 
 def _dearest_strong_model(seed: SeedSize, workload: LoadedWorkload, protocol: ProtocolConfig) -> str:
@@ -186,7 +248,10 @@ def _add_hints(seed: SeedSize, protocol: ProtocolConfig, estimates: BestExpected
 
 
 def _model_estimates(
-    protocol: ProtocolConfig, estimates: BestExpectedWorst, of_run: dict[str, NeededAndPaid] | None
+    protocol: ProtocolConfig,
+    estimates: BestExpectedWorst,
+    earlier: SeenInRun,
+    of_run: dict[str, NeededAndPaid] | None,
 ) -> Iterator[ModelEstimate]:
     """Every model that may be asked, cheapest tier first; then those that only the run has."""
     nothing = NeededAndPaid(Spent(), Spent())
@@ -199,7 +264,7 @@ def _model_estimates(
         ("judge", model) for model in (protocol.judge.models if protocol.judge else ()) if model.name not in known
     ]
     for tier, model in tiers:
-        lowest, mean, highest = (_at_list_price(amounts, model) for amounts in estimates.each())
+        lowest, mean, highest = (_at_list_price(amounts, model, earlier) for amounts in estimates.each())
         own = left.pop(model.name, nothing) if of_run is not None else None
         if highest.calls or (own is not None and own.needed.calls):
             yield ModelEstimate(tier, model.name, lowest, mean, highest, own)
@@ -207,6 +272,9 @@ def _model_estimates(
         yield ModelEstimate("not in this pool", name, Spent(), Spent(), Spent(), own)
 
 
-def _at_list_price(amounts: AmountByModel, model: Model) -> Spent:
+def _at_list_price(amounts: AmountByModel, model: Model, earlier: SeenInRun) -> Spent:
+    """The list price, with the model's mean answer in the run where one is named."""
     amount = amounts.by_model.get(model.name, Amount())
+    if (output := earlier.outputs.get(model.name)) is not None:
+        amount = Amount(amount.calls, amount.prompt, amount.calls * output)
     return Spent(round(amount.calls), amount.usd(model.price))

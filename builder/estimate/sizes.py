@@ -16,7 +16,7 @@ from stepdown.builder.engine.seeds import strong_models
 from stepdown.builder.engine.workloads import LoadedWorkload, select_instances
 from stepdown.builder.errors import BadInput
 from stepdown.builder.estimate.arithmetic import StepSize, StepSizes
-from stepdown.builder.estimate.earlier_run import RunSeedSizes, rounded_mean
+from stepdown.builder.estimate.earlier_run import SeenInRun, rounded_mean
 from stepdown.builder.estimate.playing import SeedSize, measure_first_prompt, play_reference, play_seed
 from stepdown.builder.records import Instance
 
@@ -25,12 +25,12 @@ OPENED = 5
 
 
 def measure_seeds(
-    protocol: ProtocolConfig, index: int, workload: LoadedWorkload, steps: int | None, run: RunSeedSizes
+    protocol: ProtocolConfig, index: int, workload: LoadedWorkload, steps: int | None, run: SeenInRun
 ) -> Iterator[SeedSize | None]:
     """The seed of every instance that a workload selects and does not drop; None where there will be none.
 
-    A seed that is still to be collected is taken to be as `run` had it, as long as `steps` says, or as the workload's
-    own reference plays it, in this order. Raises BadInput where nothing says it.
+    A seed that is still to be collected is taken to be as `run` had it, as long as `steps` says, as `run` had others in
+    the mean, or as the workload's own reference plays it, in this order. Raises BadInput where nothing says it.
     """
     instances = [instance for instance in select_instances(index, workload) if instance.dropped is None]
     if workload.config.seeds.source == "collect":
@@ -46,24 +46,29 @@ def _assume_collected(
     workload: LoadedWorkload,
     pool: Pool,
     steps: int | None,
-    run: RunSeedSizes,
+    run: SeenInRun,
 ) -> Iterator[SeedSize]:
     harness = workload.harness
     steps = steps if harness.multi_step else None  # workloads of one step have one, whatever is assumed of others
     strong = strong_models(workload.config.seeds, pool)[0]
-    unknown = [instance for instance in instances if instance.key not in run.by_instance]
-    played = {} if steps else {instance.key: play_reference(instance, harness) for instance in unknown}
+    mean = () if steps else run.mean_sizes(harness.name)
+    unknown = [] if steps or mean else [one for one in instances if one.key not in run.seeds]
+    played = {instance.key: play_reference(instance, harness) for instance in unknown}
     lengths = [len(sizes) for sizes in played.values() if sizes]
     first: list[int] = []
     for instance in instances:
-        if known := run.by_instance.get(instance.key):
+        failed = run.failed.get(instance.key)
+        took = failed.took if failed is not None else None
+        if known := run.seeds.get(instance.key):
             yield replace(known, strong=known.strong if known.strong in pool.by_name else strong)
+        elif mean:
+            yield SeedSize(strong, mean, "as the run's seeds in the mean", is_known=False, failed=took)
         elif sizes := played.get(instance.key):
-            yield SeedSize(strong, sizes, "as the workload's reference plays them; live ones may be longer")
+            basis = "as the workload's reference plays them; live ones may be longer"
+            yield SeedSize(strong, sizes, basis, is_known=False, failed=took)
         else:
-            length = (
-                steps or run.mean_steps(harness.name) or rounded_mean(lengths) or (None if harness.multi_step else 1)
-            )
+            length = steps or rounded_mean(lengths) or (failed.longest if failed is not None else None)
+            length = length or (None if harness.multi_step else 1)
             if length is None:
                 raise BadInput(
                     f"how long the seeds of {harness.name!r} will be is not known before they are collected: say it "
@@ -72,7 +77,8 @@ def _assume_collected(
                 )
             if len(first) < OPENED:
                 first.append(measure_first_prompt(instance, harness))
-            yield SeedSize(strong, _assumed_sizes(sum(first) // len(first), length), _assumption(length))
+            sizes = _assumed_sizes(sum(first) // len(first), length)
+            yield SeedSize(strong, sizes, _assumption(length), is_known=False, failed=took)
 
 
 def _assumed_sizes(first: int, length: int) -> StepSizes:
