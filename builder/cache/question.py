@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepdown.builder.actions.rereading import reread
@@ -23,6 +24,9 @@ class Question:
     model: Model
     prefix: Prefix
     sample: Sample
+    reasoning: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False)
+    """The model's own reasoning behind its earlier steps, by the place of their messages in the prefix. It is sent to
+    APIs that want it and is no part of the key: a prefix does not tell who made its steps."""
     _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, exact: bool = False) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from stepdown.builder.cache.question import Question
@@ -20,7 +20,7 @@ from stepdown.harnesses.checked import answered
 class Provider(Protocol):
     """Where responses are bought: `models.Client`. Raises Technical, RunStopped or Interrupted."""
 
-    def complete(self, model: Model, prefix: Prefix, sample: Sample) -> Completion: ...
+    def complete(self, model: Model, prefix: Prefix, sample: Sample, reasoning: Mapping[int, str]) -> Completion: ...
 
 
 class NoAnswer(Technical):
@@ -64,8 +64,12 @@ class Calls:
         self._question_locks = locks
         self._receipt = Receipt()
 
-    def question(self, model: Model, prefix: Prefix, step: int, sample: Sample) -> Question:
-        """A question about this instance, as the cache keys it."""
+    def question(
+        self, model: Model, prefix: Prefix, step: int, sample: Sample, reasoning: Mapping[int, str] | None = None
+    ) -> Question:
+        """A question about this instance, as the cache keys it; `reasoning` is the model's own behind its earlier
+        steps, by the place of their messages.
+        """
         return Question(
             workload=self._harness.name,
             harness_version=self._harness.version,
@@ -74,6 +78,7 @@ class Calls:
             model=model,
             prefix=prefix,
             sample=sample,
+            reasoning=reasoning or {},
         )
 
     def fetch(self, question: Question) -> Answer:
@@ -101,7 +106,7 @@ class Calls:
     def _request(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
-            completion = self._provider.complete(model, question.prefix, sample=question.sample)
+            completion = self._provider.complete(model, question.prefix, question.sample, question.reasoning)
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)

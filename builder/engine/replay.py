@@ -13,6 +13,7 @@ from stepdown.builder.common.faults import place_of, said, whole_traceback
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls, NoAnswer
 from stepdown.builder.engine.divergence import first_difference
+from stepdown.builder.engine.reasoning import own_reasoning
 from stepdown.builder.errors import Interrupted, Lost, StepdownError, Technical
 from stepdown.builder.records import (
     FIRST,
@@ -169,7 +170,7 @@ class Replayer:
         try:
             while True:
                 self._check_stop()
-                response = self._ask(model, served, len(steps) + 1, trial.sample, current)
+                response = self._ask(model, served, steps, trial.sample, current)
                 steps.append(Step(served, response, model))
                 self._act(episode, response)
                 if len(steps) == trial.limit:
@@ -203,8 +204,9 @@ class Replayer:
         added = following.messages[len(live.messages) :]
         return following, served.extend(added).with_tools(following.tools)
 
-    def _ask(self, name: str, prefix: Prefix, step: int, sample: Sample, current: Trajectory) -> Response:
-        question = self._calls.question(self._pool.by_name[name], prefix, step, sample)
+    def _ask(self, name: str, prefix: Prefix, before: Sequence[Step], sample: Sample, current: Trajectory) -> Response:
+        reasoning = own_reasoning(name, prefix, before)
+        question = self._calls.question(self._pool.by_name[name], prefix, len(before) + 1, sample, reasoning)
         known = _from_current(question, current)
         return known if known is not None else self._calls.fetch(question).response
 

@@ -134,7 +134,9 @@ def _pass_unjudged(case: JudgeCase) -> Ruling:
 class _NoProvider:
     """A provider that answers nothing: imported and reference seeds need none."""
 
-    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
+    def complete(
+        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, str] | None = None
+    ) -> Completion:
         raise Technical(f"{model.name} is not asked for an estimate")
 
 

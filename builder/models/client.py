@@ -18,7 +18,7 @@ from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
 from stepdown.builder.models import proxies
-from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
+from stepdown.builder.models.failures import REASONING, Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
 from stepdown.builder.models.provider import CutOff, Rejected, Unusable, WrongCall, ask
@@ -28,6 +28,8 @@ from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, Usag
 
 _NO_KEY = "none"
 """Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
+_NO_REASONING = " "
+"""What stands in for reasoning that is not the model's own; an empty text counts as missing."""
 _LOOPBACK = "http://127.0.0.1"
 _LONGEST_WAIT = 7 * 24 * 3600.0
 """Seconds. A longer wait would overflow the clock."""
@@ -59,6 +61,7 @@ class _EndpointState:
     def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
         self.settings = endpoint
         self.outage = Outage(longest_wait)
+        self.wants_reasoning = False
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
         self.closed_until = 0.0
@@ -141,8 +144,11 @@ class Client:
         self._warned: set[str] = set()
         self._closed = False
 
-    def complete(self, model: Model, prefix: Prefix, sample: Sample = FIRST) -> Completion:
-        """The model's response to a prefix.
+    def complete(
+        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, str] | None = None
+    ) -> Completion:
+        """The model's response to a prefix. `reasoning` is the model's own behind its earlier steps, by the place of
+        their messages; it is sent where its API wants it.
 
         Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
 
@@ -152,6 +158,7 @@ class Client:
         """
         endpoint = self._endpoints[model.name]
         request = self._request_body(model, prefix, sample)
+        thoughtful = _with_reasoning(request, reasoning or {}) if model.actions == "tools" else None
         errors: list[str] = []
 
         def attempt() -> Response:
@@ -159,7 +166,7 @@ class Client:
                 with endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
                     admitted = endpoint.admit(request, self._wait)
                     with self._count_under_way(), self._watch_for_outage(model, endpoint):
-                        response = self._request_once(model, endpoint, request, prefix)
+                        response = self._request_once(model, endpoint, request, prefix, thoughtful)
                     endpoint.settle(admitted, response.usage)
                     return response
             except _Transient as error:
@@ -228,9 +235,19 @@ class Client:
         return address
 
     def _request_once(
-        self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix
+        self,
+        model: Model,
+        endpoint: _EndpointState,
+        request: Mapping[str, Any],
+        prefix: Prefix,
+        thoughtful: Mapping[str, Any] | None,
     ) -> Response:
-        """Make one request. Raises _Transient where it is worth another try."""
+        """Make one request; `thoughtful` is the same with the model's reasoning, for an API that turns out to want it.
+
+        Raises _Transient where it is worth another try.
+        """
+        if endpoint.wants_reasoning and thoughtful is not None:
+            request, thoughtful = thoughtful, None
         # LiteLLM may add to the list of messages.
         whole = {**request, "messages": list(request["messages"]), **self._open_address(model, endpoint.settings)}
         try:
@@ -244,11 +261,16 @@ class Client:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
-            return self._handle_failure(model, endpoint, classify(error, self._secrets, address, _fields(request)))
-        response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
-        if left_as_text:
-            self._warn_of_calls_as_text(model)
-        return response
+            failure = classify(error, self._secrets, address, _fields(request))
+        else:
+            response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
+            if left_as_text:
+                self._warn_of_calls_as_text(model)
+            return response
+        if failure.wants_reasoning and thoughtful is not None:
+            endpoint.wants_reasoning = True
+            return self._request_once(model, endpoint, thoughtful, prefix, None)
+        return self._handle_failure(model, endpoint, failure)
 
     def _warn_of_calls_as_text(self, model: Model) -> None:
         """Once for each model: every such answer fails, and the model is not to blame."""
@@ -344,3 +366,18 @@ def _is_asked(model: Model) -> bool:
 def _address(model: Model, endpoint: Endpoint) -> str | None:
     """Where a model is asked; None: at its provider's own address."""
     return _LOOPBACK if model.model.startswith(LOCAL) else endpoint.api_base
+
+
+def _with_reasoning(request: Mapping[str, Any], reasoning: Mapping[int, str]) -> dict[str, Any] | None:
+    """The request with the model's own reasoning in its messages; None where no message calls a tool.
+
+    An API that wants it wants it with every message that calls tools, so a blank stands in for the reasoning of steps
+    that other models made, or that nobody kept. LiteLLM drops the field from messages, so they are put into the body.
+    """
+    messages = [dict(message) for message in request["messages"]]
+    calling = [place for place, message in enumerate(messages) if message.get("tool_calls")]
+    if not calling:
+        return None
+    for place in {*calling, *reasoning}:
+        messages[place][REASONING] = reasoning.get(place, _NO_REASONING)
+    return {**request, "extra_body": {"messages": messages}}

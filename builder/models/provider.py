@@ -116,7 +116,8 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
     """
     completion = load_library().completion
     more = request.get("extra_body")  # added to the body as it is
-    names = {*(request.keys() - _OURS), *(more if isinstance(more, Mapping) else ())}
+    # Its `messages` are those of the request once more, with fields that LiteLLM drops.
+    names = {*(request.keys() - _OURS), *(more.keys() - {"messages"} if isinstance(more, Mapping) else ())}
     if orders := sorted(name for name in names if _is_an_order(name)):
         raise WrongCall(f"{orders[0]!r} is no generation parameter but says where or how the request goes")
     timeout = min(timeout, _LONGEST_TIMEOUT)
