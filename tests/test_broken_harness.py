@@ -127,6 +127,14 @@ def test_a_replay_that_diverged_shows_both_texts_where_they_differ(shop: Shop, p
     assert reason in stepdown("status", str(shop.run)).out
 
 
+def test_many_replays_that_diverged_are_one_line_at_the_end_and_in_the_status(shop: Shop, provider: Start) -> None:
+    settings = config(provider().url, [[0, 0]] * 4, options={"volatile": True, "checkpoints": False})
+    settings["protocol"]["workloads"][0]["harness"] = "tests.test_broken_harness:Clocked"
+    for out in (shop.build(settings).out, stepdown("status", str(shop.run)).out):
+        (line,) = [line for line in out.splitlines() if "replay diverged" in line]
+        assert line.startswith("blocked: 4 of workshop")
+
+
 def test_where_two_prefixes_differ_is_shown_short_and_printable() -> None:
     start = [{"role": "user", "content": "x" * 500 + "\x1b[31mold" + "y" * 500}]
     other = [{"role": "user", "content": "x" * 500 + "\x1b[31mnew" + "y" * 500}]

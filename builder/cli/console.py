@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.tables import Table
-from stepdown.builder.common.text import printable
+from stepdown.builder.common.text import printable, without_particulars
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
@@ -108,10 +109,14 @@ def label_table(summary: Summary, pool: Pool) -> Table:
 
 
 def held_back(summary: Summary) -> Iterator[str]:
-    """A line for each reason why instances have no rows."""
+    """A line for each reason why instances have no rows; of those that differ in particulars only, the first."""
     for word, groups in (("blocked", summary.blocked), ("dropped", summary.drops)):
         for benchmark, reasons in sorted(groups.items()):
+            said: dict[str, str] = {}
+            counts: Counter[str] = Counter()
             for reason, count in sorted(reasons.items()):
+                counts[said.setdefault(without_particulars(reason), reason)] += count
+            for reason, count in counts.items():
                 yield f"{word}: {count} of {printable(benchmark)}: {printable(reason)}"
     if summary.unfinished:
         yield f"unfinished: {summary.unfinished}"

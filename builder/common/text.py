@@ -10,6 +10,7 @@ from stepdown.builder.records import clean_text
 
 _VARYING = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f-]{8,}\b|\d+(\.\d+)?", re.IGNORECASE)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+_PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d.]*")
 LONGEST_ID = 200
 
 
@@ -30,6 +31,15 @@ def kind_of(text: str) -> str:
     True
     """
     return _VARYING.sub("#", text)
+
+
+def without_particulars(text: str) -> str:
+    """A reason without its numbers and what it quotes: equal for reasons that say the same of different things.
+
+    >>> without_particulars("step 12: recorded 'a', now 'b'")
+    'step #: recorded #, now #'
+    """
+    return _PARTICULARS.sub("#", text)
 
 
 def is_id(text: str) -> bool:

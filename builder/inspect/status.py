@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepdown.builder.common.text import without_particulars
 from stepdown.builder.records import Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger, Purpose
 from stepdown.builder.run.reading import open_ledger
@@ -113,13 +113,10 @@ def _checkers_words(ledger: Ledger, record: InstanceRecord) -> str:
     return said[-1] if said and said[-1] not in record.reason else ""
 
 
-_DIFFERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d.]*")
-
-
 def _grouped(held_back: Iterable[HeldBack]) -> tuple[HeldBackGroup, ...]:
     groups: dict[tuple[str, str, str], list[HeldBack]] = defaultdict(list)
     for one in held_back:
-        groups[one.state, one.benchmark, _DIFFERS.sub("#", one.reason)].append(one)
+        groups[one.state, one.benchmark, without_particulars(one.reason)].append(one)
     found = (
         HeldBackGroup(
             state,
