@@ -20,10 +20,10 @@ class Price:
 
     input: Rate = 0.0
     """Prompt tokens that are neither read from nor written to the provider's prompt cache."""
-    cache_read: Rate = 0.0
-    """Prompt tokens read from the provider's prompt cache."""
-    cache_write: Rate = 0.0
-    """Prompt tokens written to the provider's prompt cache."""
+    cache_read: Rate | None = None
+    """Prompt tokens read from the provider's prompt cache. Not set: as `input`."""
+    cache_write: Rate | None = None
+    """Prompt tokens written to the provider's prompt cache. Not set: as `input`."""
     output: Rate = 0.0
     """Tokens of the answer."""
 
@@ -32,7 +32,10 @@ class Price:
 
         >>> Price(input=5, cache_read=0.5, cache_write=6.25, output=25).cost(Usage(1000, 400, 100, 10))
         0.003575
+        >>> Price(input=5, output=25).cost(Usage(1000, 400, 100, 10))
+        0.00525
         """
         plain = max(0, usage.prompt - usage.cache_read - usage.cache_write)
-        read, write = usage.cache_read * self.cache_read, usage.cache_write * self.cache_write
+        read = usage.cache_read * (self.input if self.cache_read is None else self.cache_read)
+        write = usage.cache_write * (self.input if self.cache_write is None else self.cache_write)
         return round((plain * self.input + read + write + usage.completion * self.output) / 1e6, 12)

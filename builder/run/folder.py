@@ -114,7 +114,8 @@ def _begin_or_go_on(path: Path, ledger: Ledger, config: Config | None, origin: O
         return RunFolder(path, ledger, config)
     frozen = ledger.meta.run.protocol
     if config is not None:
-        differences = changes(frozen, protocol_record(config.protocol))
+        given = protocol_record(config.protocol)
+        differences = changes(with_prices_unset(frozen, given), given)
         if differences:
             shown = "; ".join(differences[:SHOWN_DIFFERENCES])
             more = f"; and {len(differences) - SHOWN_DIFFERENCES} more" if len(differences) > SHOWN_DIFFERENCES else ""
@@ -126,6 +127,21 @@ def _begin_or_go_on(path: Path, ledger: Ledger, config: Config | None, origin: O
     protocol = validated(ProtocolConfig, _name_kept_inputs(frozen, path), file=where)
     operation = validated(OperationConfig, ledger.meta.run.operation, file=where)
     return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
+
+
+def with_prices_unset(frozen: Any, given: Any) -> Any:
+    """The frozen record, where a price of the prompt cache that nobody set stands as 0, as one of today would have it.
+
+    So the record of a run that was begun when such tokens were free equals that of its own config. Its prices stay.
+    """
+    if isinstance(frozen, list) and isinstance(given, list) and len(frozen) == len(given):
+        return [with_prices_unset(old, new) for old, new in zip(frozen, given, strict=True)]
+    if not (isinstance(frozen, Mapping) and isinstance(given, Mapping)):
+        return frozen
+    unset = {name for name in ("cache_read", "cache_write") if frozen.get(name) == 0 and given.get(name, 0) is None}
+    return {
+        name: None if name in unset else with_prices_unset(value, given.get(name)) for name, value in frozen.items()
+    }
 
 
 def _go_on_from(origin: Origin, path: Path, ledger: Ledger) -> None:
