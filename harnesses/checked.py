@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
+from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, ToolCall, Verdict
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
@@ -27,10 +28,10 @@ def opened(harness: Harness, instance: Instance, at: Checkpoint | None = None) -
     """An episode of a harness, whose methods raise Unsound for what they must not return."""
     made = harness.open(instance) if at is None else harness.open(instance, at)
     if not hasattr(made, "__enter__"):
-        raise Unsound(f"`open` must give its episode by `yield`, with `@contextmanager` above it, not {_named(made)}")
+        raise Unsound(f"`open` must give its episode by `yield`, with `@contextmanager` above it, not {named(made)}")
     with made as episode:
         if missing := [part for part in ("prefix", "advance", "doomed", "verdict") if not hasattr(episode, part)]:
-            raise Unsound(f"`open` must give an Episode, not {_named(episode)}, which has no `{missing[0]}`")
+            raise Unsound(f"`open` must give an Episode, not {named(episode)}, which has no `{missing[0]}`")
         yield _CheckedEpisode(episode, harness.mask)
 
 
@@ -44,7 +45,7 @@ class _CheckedEpisode(Episode):
     def prefix(self) -> Prefix:
         prefix = self._own.prefix()
         if not isinstance(prefix, Prefix):
-            raise Unsound(f"`prefix` must return a Prefix, not {_named(prefix)}")
+            raise Unsound(f"`prefix` must return a Prefix, not {named(prefix)}")
         return prefix if prefix.mask is not None or self._mask is None else self._masked(prefix)
 
     def _masked(self, prefix: Prefix) -> Prefix:
@@ -60,7 +61,7 @@ class _CheckedEpisode(Episode):
     def advance(self, response: Response) -> bool:
         going = self._own.advance(response)
         if not isinstance(going, bool):
-            raise Unsound(f"`advance` must return True or False, not {_named(going)}")
+            raise Unsound(f"`advance` must return True or False, not {named(going)}")
         return going
 
     def doomed(self) -> Ruling | None:
@@ -80,7 +81,7 @@ class _CheckedEpisode(Episode):
     def case(self) -> JudgeCase | None:
         case = self._own.case()
         if case is not None and not isinstance(case, JudgeCase):
-            raise Unsound(f"`case` must return a JudgeCase or None, not {_named(case)}")
+            raise Unsound(f"`case` must return a JudgeCase or None, not {named(case)}")
         return case
 
     def checkpoint(self) -> Checkpoint | None:
@@ -93,9 +94,9 @@ def answered(harness: Harness, name: str, instance: Instance, prefix: Prefix, sa
     if answer is None:
         return None
     if not isinstance(answer, Response):
-        raise Unsound(f"`answer` must return a Response or None, not {_named(answer)}")
+        raise Unsound(f"`answer` must return a Response or None, not {named(answer)}")
     if not isinstance(answer.content, str):
-        raise Unsound(f"the content of `answer`'s Response must be text, not {_named(answer.content)}")
+        raise Unsound(f"the content of `answer`'s Response must be text, not {named(answer.content)}")
     for call in answer.tool_calls:
         _check_call(call)
     return answer
@@ -104,34 +105,56 @@ def answered(harness: Harness, name: str, instance: Instance, prefix: Prefix, sa
 def _check_call(call: object) -> None:
     """Raises Unsound where this is no call of a pseudo-model's answer."""
     if not isinstance(call, ToolCall):
-        raise Unsound(f"the calls of `answer`'s Response must each be a ToolCall, not {_named(call)}")
+        raise Unsound(f"the calls of `answer`'s Response must each be a ToolCall, not {named(call)}")
     if not isinstance(call.name, str):
-        raise Unsound(f"the name of `answer`'s ToolCall must be text, not {_named(call.name)}")
+        raise Unsound(f"the name of `answer`'s ToolCall must be text, not {named(call.name)}")
     if not isinstance(call.arguments, str):
         due = "the text of one JSON object"
-        raise Unsound(f"the arguments of `answer`'s ToolCall must be {due}, not {_named(call.arguments)}")
+        raise Unsound(f"the arguments of `answer`'s ToolCall must be {due}, not {named(call.arguments)}")
 
 
 def _sound(ruling: object, method: str) -> Ruling:
     """The ruling of a method of this name. Raises Unsound where it is none."""
     if not isinstance(ruling, Ruling):
         allowed = "a Ruling or None" if method == "doomed" else "a Ruling"
-        raise Unsound(f"`{method}` must return {allowed}, not {_named(ruling)}")
+        raise Unsound(f"`{method}` must return {allowed}, not {named(ruling)}")
     if not isinstance(ruling.verdict, Verdict):
-        raise Unsound(f"the verdict of `{method}`'s Ruling must be a Verdict, not {_named(ruling.verdict)}")
+        raise Unsound(f"the verdict of `{method}`'s Ruling must be a Verdict, not {named(ruling.verdict)}")
     if not isinstance(ruling.reason, str):
-        raise Unsound(f"the reason of `{method}`'s Ruling must be text, not {_named(ruling.reason)}")
-    if ruling.grading is not None:
-        if not isinstance(ruling.grading, dict):
-            raise Unsound(f"the grading of `{method}`'s Ruling must be a dict of JSON, not {_named(ruling.grading)}")
-        try:
-            json.dumps(ruling.grading, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Unsound(f"the grading of `{method}`'s Ruling is not JSON: {str(error)[:_SHOWN]}") from None
+        raise Unsound(f"the reason of `{method}`'s Ruling must be text, not {named(ruling.reason)}")
+    if ruling.grading is None:
+        return ruling
+    if not isinstance(ruling.grading, dict):
+        raise Unsound(f"the grading of `{method}`'s Ruling must be a dict of JSON, not {named(ruling.grading)}")
+    if problem := _not_json(ruling.grading):
+        raise Unsound(f"the grading of `{method}`'s Ruling is not JSON: {problem}")
     return ruling
 
 
-def _named(value: object) -> str:
+def unsound_instance(instance: object) -> str:
+    """What is wrong with an instance, whatever its workload; empty: nothing is."""
+    if not isinstance(instance, Instance):
+        return f"`instances` must yield Instances, not {named(instance)}"
+    if not isinstance(instance.id, str):
+        return f"an instance's id must be text, not {named(instance.id)}"
+    if not is_id(instance.id):
+        return f"instance id {instance.id!r} is not 1 to {LONGEST_ID} printable characters"
+    if problem := _not_json(instance.task):
+        return f"the task of instance {instance.id!r} is not JSON: {problem}"
+    if not isinstance(instance.group, str):
+        return f"the group of instance {instance.id!r} must be text, not {named(instance.group)}"
+    return ""
+
+
+def _not_json(value: object) -> str:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)[:_SHOWN]
+    return ""
+
+
+def named(value: object) -> str:
     """What was given in place of what was due, in a few words."""
     if isinstance(value, type):
         return f"the class {value.__name__}"

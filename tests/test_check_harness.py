@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from stepdown.builder.errors import BadInput, Technical
-from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Sample, ToolCall, Verdict
 from stepdown.harnesses.bfcl import BFCL
 from stepdown.harnesses.mtrag import MTRAG
 from stepdown.harnesses.planted import Planted
@@ -95,6 +97,8 @@ class ShiftyBench(Bench):
                 order["content"] += f" number {next(CLOCK)}"
             case "shows its process":
                 order["content"] += f" for {os.getpid()}"
+            case "answers a call that was not made" if piece:
+                order |= {"role": "tool", "tool_call_id": "abc"}
         return order
 
     def prefix(self) -> Prefix:
@@ -106,6 +110,8 @@ class ShiftyBench(Bench):
         match self._shop.fault:
             case "breaks on what it can not read" if not response.content.startswith("made"):
                 raise ValueError("no piece")
+            case "forgets to go on" if not response.content.startswith("made"):
+                return None  # type: ignore[return-value]
             case "blames the apparatus" if not response.content.startswith("made"):
                 raise Technical("no piece")
             case "writes into its task":
@@ -128,6 +134,8 @@ class ShiftyBench(Bench):
         match self._shop.fault:
             case "gives a pair":
                 return (Verdict.PASS, "")  # type: ignore[return-value]
+            case "spoils every piece":
+                return Ruling(Verdict.FAIL, "a piece is spoilt")
             case "gives no reason":
                 return Ruling(Verdict.FAIL)
             case "rules technical":
@@ -152,6 +160,8 @@ class Shifty(Workshop):
         self._shared: dict[str, list[int]] = {}
         if fault == "has another version each time":
             self.version = str(next(CLOCK))
+        if fault == "has a slash in its name":
+            self.name = "work/shop"
         if fault == "has no version":
             self.version = ""
 
@@ -167,6 +177,8 @@ class Shifty(Workshop):
                     yield Instance(self.name, instance.id, {**instance.task, "tools": {1}})
                 case "names another benchmark":
                     yield Instance("shop", instance.id, instance.task)
+                case "numbers its instances":
+                    yield Instance(self.name, 0, instance.task)  # type: ignore[arg-type]
                 case "selects one twice":
                     yield from (instance, instance)
                 case _:
@@ -193,7 +205,7 @@ def said(fault: str, **options: Any) -> str:
         ("selects others each time", "`instances` selects others, or in another order, when it is asked again"),
         ("selects one twice", "two instances have the id 'job-0'"),
         ("names another benchmark", "instance job-0 is of the benchmark 'shop', not 'workshop'"),
-        ("has tasks beyond JSON", "the task of instance job-0 is not JSON"),
+        ("has tasks beyond JSON", "the task of instance 'job-0' is not JSON: Object of type set"),
         ("shows another prefix each time", "job-0: `prefix` is another when it is asked twice"),
         ("shows a number that runs", "job-0: played twice, step 1 shows other text, and the harness has no mask: …"),
         ("shows its process", "job-0: in a fresh interpreter a prefix is another"),
@@ -207,7 +219,15 @@ def said(fault: str, **options: Any) -> str:
         ("is certain of a pass", "`doomed` must not rule pass: only what can no longer pass is certain early"),
         ("is certain and errs", "it passes in the end, though an early ruling said that it could not"),
         ("forgets its checkpoint", "job-0: from the checkpoint after step 1 it does not go on as it did before"),
-        ("shares a checkpoint's list", "goes on otherwise once it was used for something else: the ruling is another"),
+        ("shares a checkpoint's list", "the checkpoint before step 1 is changed by use: the ruling is another"),
+        ("numbers its instances", "an instance's id must be text, not 0"),
+        ("answers a call that was not made", "the prefix of step 2 could not be published: messages.3.tool_call_id"),
+        ("has a slash in its name", "`name` must not hold a slash: 'work/shop'"),
+        ("spoils every piece", "job-0: its own reference does not pass: fail (a piece is spoilt)"),
+        (
+            "forgets to go on",
+            "job-0: plain words at step 1: `advance` must return True or False, not None (and ",
+        ),
         ("shares its needs", "beside another episode that is given something else it goes otherwise"),
         ("writes into its task", "job-0: an episode changed the instance's task"),
         ("breaks on what it can not read", "job-0: plain words at step 1: raises ValueError: no piece, where a ruling"),
@@ -219,6 +239,81 @@ def said(fault: str, **options: Any) -> str:
 )
 def test_what_is_wrong_is_said_in_plain_words(fault: str, problem: str) -> None:
     assert problem in said(fault)
+
+
+class Desk(Bench):
+    """A desk with a tool: what it was given is kept in a list, and a call that lacks a part breaks it."""
+
+    def __init__(self, shop: Desks, job: Instance, state: dict[str, Any] | None) -> None:
+        self._desks = shop
+        start = Prefix.start([{"role": "user", "content": "Stamp `a`, then say done."}], tools=[STAMP])
+        self._state = state or {"prefix": start, "stamped": [], "said": ""}
+
+    def prefix(self) -> Prefix:
+        found: Prefix = self._state["prefix"]
+        return found
+
+    def advance(self, response: Response) -> bool:
+        self._state["prefix"] = self._state["prefix"].respond(response)
+        for number, call in enumerate(response.tool_calls, self._state["prefix"].calls - len(response.tool_calls) + 1):
+            arguments = json.loads(call.arguments)
+            self._state["stamped"].append(arguments["form"] if self._desks.trusts else arguments.get("form"))
+            told = {"role": "tool", "tool_call_id": f"call_{number}", "content": "stamped"}
+            self._state["prefix"] = self._state["prefix"].extend([told])
+        return bool(response.tool_calls) and len(self._state["stamped"]) < 5
+
+    def doomed(self) -> Ruling | None:
+        return None
+
+    def verdict(self) -> Ruling:
+        right = all(form == "a" for form in self._state["stamped"])
+        return Ruling(Verdict.PASS) if right else Ruling(Verdict.FAIL, "another form")
+
+    def checkpoint(self) -> Any:
+        return dict(self._state) if self._desks.shares else copy.deepcopy(self._state)
+
+
+STAMP = {
+    "type": "function",
+    "function": {"name": "stamp", "parameters": {"type": "object", "properties": {"form": {}}}},
+}
+
+
+class Desks(Workshop):
+    name, version = "desks", "1"
+
+    def __init__(self, shares: bool = False, trusts: bool = False) -> None:
+        super().__init__()
+        self.shares, self.trusts, self.version = shares, trusts, "1"
+
+    @contextmanager
+    def open(self, instance: Instance, at: Any = None) -> Iterator[Bench]:
+        yield Desk(self, instance, at and (dict(at) if self.shares else copy.deepcopy(at)))
+
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
+        form = "a" if name == "reference" else "b"
+        return Response("done") if prefix.calls else Response(tool_calls=(ToolCall("stamp", f'{{"form": "{form}"}}'),))
+
+
+def test_a_checkpoint_must_not_be_changed_by_use() -> None:
+    source = {"needs": [[0], [0]]}
+    check_harness(Desks, source=source, models=["hasty"])
+    with pytest.raises(ContractBroken) as error:
+        check_harness(Desks, source=source, options={"shares": True})
+    words = "the checkpoint before step 1 is changed by use: the ruling is another (also job-1)"
+    assert str(error.value).splitlines()[1:] == [f"- job-0: {words}"]
+
+
+def test_a_script_s_own_calls_are_tried_with_a_part_left_out_and_one_cause_is_said_once() -> None:
+    with pytest.raises(ContractBroken) as error:
+        check_harness(Desks, source={"needs": [[0]]}, options={"trusts": True})
+    (line,) = str(error.value).splitlines()[1:]
+    assert "raises KeyError: 'form', where a ruling is due (and " in line
+
+
+def test_a_class_of_another_kind_is_told_so() -> None:
+    with pytest.raises(ContractBroken, match="it is no class made of"):
+        check_harness(dict, source={})  # type: ignore[arg-type]
 
 
 def test_a_mask_that_covers_less_than_what_differs_is_shown_what_it_left() -> None:

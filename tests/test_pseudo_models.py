@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from stepdown.builder.records import Instance, Prefix, Response, Sample
 from tests.conftest import Shop, stepdown
+from tests.provider import Provider
 from tests.workshop import Workshop, config
+
+Start = Callable[..., Provider]
 
 
 class Choosy(Workshop):
@@ -75,3 +79,47 @@ def test_an_instance_without_a_reference_answer_is_dropped(shop: Shop) -> None:
     shop.build(settings("hand"))
     reason = "no seed passed: the workload has no reference answer for this instance"
     assert shop.manifest()["dropped"] == {reason: 1} or reason in str(shop.manifest())
+
+
+class Odd(Workshop):
+    """What no release could hold, in the way that its option names."""
+
+    def __init__(self, odd: str) -> None:
+        super().__init__()
+        self.odd = odd
+        if odd == "name":
+            self.name = "work/shop"
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Any]:
+        for one in super().instances(source):
+            yield {
+                "name": one,
+                "dict": {"id": one.id},
+                "id": Instance(self.name, 7, one.task),  # type: ignore[arg-type]
+                "task": Instance(self.name, one.id, {**one.task, "tools": {1}}),
+                "group": Instance(self.name, one.id, one.task, group=None),  # type: ignore[arg-type]
+            }[self.odd]
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        ("name", "protocol.workloads.0.harness: the workload's name must not hold a slash: 'work/shop'"),
+        ("dict", "protocol.workloads.0.source: `instances` must yield Instances, not a dict"),
+        ("id", "protocol.workloads.0.source: an instance's id must be text, not 7"),
+        (
+            "task",
+            "protocol.workloads.0.source: the task of instance 'job-0' is not JSON: Object of type set is not JSON",
+        ),
+        ("group", "protocol.workloads.0.source: the group of instance 'job-0' must be text, not None"),
+    ],
+)
+def test_what_no_release_could_hold_is_refused_before_anything_is_paid(
+    shop: Shop, provider: Start, odd: str, problem: str
+) -> None:
+    one = provider()
+    made = config(one.url, [[0]], options={"odd": odd})
+    made["protocol"]["workloads"][0]["harness"] = "tests.test_pseudo_models:Odd"
+    refused = shop.build(made)
+    assert (refused.code, one.count()) == (2, 0)
+    assert refused.err.splitlines()[-1].startswith(f"stepdown: {problem}")

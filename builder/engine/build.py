@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 
-from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.label import InstanceLabelling
 from stepdown.builder.engine.progress import RunProgress
@@ -15,6 +14,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceState
+from stepdown.harnesses.checked import unsound_instance
 
 
 class Build:
@@ -38,6 +38,7 @@ class Build:
         """
         self._ledger.reopen()
         if not self._ledger.is_begun:
+            self._refuse_unpublishable_names()
             self._session.refuse_unknown_pseudo_models()
             self._ledger.admit(self._select_each_once())
         counts = self._ledger.counts()
@@ -59,11 +60,16 @@ class Build:
             return False
         return True
 
+    def _refuse_unpublishable_names(self) -> None:
+        for index, workload in enumerate(self._session.workloads):
+            if "/" in workload.harness.name:
+                problem = f"the workload's name must not hold a slash: {workload.harness.name!r}"
+                raise BadInput(problem, field=f"protocol.workloads.{index}.harness")
+
     def _select_each_once(self) -> Iterator[Instance]:
         seen: set[tuple[str, str]] = set()
         for field, instance, _ in self._session.select():
-            if not is_id(instance.id):
-                problem = f"instance id {instance.id!r} is not 1 to {LONGEST_ID} printable characters"
+            if problem := unsound_instance(instance):
                 raise BadInput(problem, field=field)
             if instance.key in seen:
                 raise BadInput(f"instance {instance.id!r} is selected twice", field=field)

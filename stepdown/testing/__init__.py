@@ -17,7 +17,7 @@ stepdown.testing.ContractBroken: Forgetful breaks the contract of a harness:
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,18 @@ def check_harness(
     source: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
     answers: Answers | None = None,
+    models: Sequence[str] = (),
     most: int = 2,
 ) -> None:
     """Try a harness on all that the contract asks. Raises ContractBroken, and BadInput as its source or options do.
 
     `source` and `options` are what a config would hold. `answers` are the scripted answers of an instance, from its
-    first step to its end; without them the workload's pseudo-model `reference` gives them. At most so many instances
-    are played, each some forty times.
+    first step to its end; without them the workload's pseudo-model `reference` gives them, and they must pass. `models`
+    are names of further pseudo-models, whose answers are tried as wrong ones. At most so many instances are played,
+    each some hundred times.
     """
     with tempfile.TemporaryDirectory() as folder:
-        suite = Suite(made, dict(source), dict(options or {}), answers, Path(folder))
+        suite = Suite(made, dict(source), dict(options or {}), answers, Path(folder), models)
         breaches = list(suite.breaches(most))
     if breaches:
         raise ContractBroken("\n- ".join([f"{made.__qualname__} breaks the contract of a harness:", *breaches]))

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from stepdown.builder.records import Instance, Response, Ruling, Verdict
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.checked import opened
+from stepdown.releases.messages import Prefixes
+from stepdown.releases.texts import Watch
 from stepdown.testing.playing import Play
 
 
@@ -16,6 +18,7 @@ def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Respons
         yield f"it halts at step {len(whole.seen)}, and {len(script)} answers were to be played"
     elif whole.seen[-1].going:
         yield f"it has not halted after the last of {len(script)} answers"
+    yield from _unpublishable(whole)
     for number, (prefix, one) in enumerate(zip(whole.prefixes, whole.seen, strict=False), 1):
         if not prefix.messages:
             yield f"step {number} shows no message"
@@ -29,6 +32,15 @@ def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Respons
         yield from unsound(whole.end, "the ruling")
     elif not harness.needs_judge:
         yield "an episode has a case for a judge, and the harness says that it needs none: `needs_judge = True`"
+
+
+def _unpublishable(whole: Play) -> Iterator[str]:
+    """What a release would refuse in the rows of a play, once all of them are paid for."""
+    checked = Prefixes(Watch())
+    for number, prefix in enumerate(whole.prefixes[: len(whole.seen)], 1):
+        for field, problem in checked.check(list(prefix.messages), list(prefix.tools) or None):
+            yield f"the prefix of step {number} could not be published: {field}: {problem}"
+            return
 
 
 def unsound(ruling: Ruling | None, what: str) -> Iterator[str]:

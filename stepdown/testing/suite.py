@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.engine.replay import no_answer
-from stepdown.builder.records import FIRST, Instance, Response, canonical_json
-from stepdown.harnesses.base import Checkpoint, Harness
-from stepdown.harnesses.checked import Unsound, answered, opened
+from stepdown.builder.records import FIRST, Instance, Response, Ruling, Verdict, canonical_json
+from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.checked import Unsound, answered, opened, unsound_instance
+from stepdown.testing.altered import broken_answers, other_answers
 from stepdown.testing.elsewhere import is_named, told_by, told_in_a_fresh_interpreter
 from stepdown.testing.hostile import hostile_answers, withstood
 from stepdown.testing.playing import Play, after, continued, end_of, played
 from stepdown.testing.rulings import unsound_parts
-from stepdown.testing.words import is_json, raised, where_different
+from stepdown.testing.words import raised, said, where_different
 
 LONGEST = 1000
 """Steps after which a reference that has not come to its end is taken to come to none."""
@@ -34,7 +35,10 @@ class Suite:
         options: dict[str, Any],
         answers: Answers | None,
         folder: Path,
+        models: Sequence[str] = (),
     ) -> None:
+        """`models` are further pseudo-models, whose answers are tried as wrong ones."""
+        self._models = models
         self._class, self._source, self._options, self._answers = made, source, options, answers
         self._folder = folder
 
@@ -45,16 +49,25 @@ class Suite:
         return harness
 
     def breaches(self, most: int) -> Iterator[str]:
-        """Everything that is found, in words."""
+        """Everything that is found, in words. What can only follow from it is not looked at."""
+        if not issubclass(self._class, Harness):
+            yield "it is no class made of `stepdown.Harness`"
+            return
         harness = self.make()
         yield from _guarded("its name and version", lambda: self._named(harness))
         instances: list[Instance] = []
-        yield from _guarded("its instances", lambda: self._selected(harness, instances))
+        selected = list(_guarded("its instances", lambda: self._selected(harness, instances)))
+        yield from selected
+        if selected and not instances:
+            return
         played = 0
+        found: dict[str, list[str]] = {}
         for instance in [one for one in instances if one.dropped is None][:most]:
             played += 1
-            for found in _guarded("an episode", lambda one=instance: self._episodes(harness, one)):  # type: ignore[misc]
-                yield f"{instance.id}: {found}"
+            for wrong in _guarded("an episode", lambda one=instance: self._episodes(harness, one)):  # type: ignore[misc]
+                found.setdefault(wrong, []).append(instance.id)
+        for wrong, ids in found.items():
+            yield f"{ids[0]}: {wrong}" + (f" (also {', '.join(ids[1:])})" if len(ids) > 1 else "")
         if not played:
             yield "its source selects no instance that could be played"
 
@@ -64,24 +77,26 @@ class Suite:
         for part in ("name", "version"):
             if not isinstance(getattr(harness, part, None), str) or not getattr(harness, part):
                 yield f"`{part}` is no text"
+            elif part == "name" and "/" in harness.name:
+                yield f"`name` must not hold a slash: {harness.name!r}"
         harness.refuse_misspelt(vars(harness))
         if self.make().version != harness.version:
             yield "`version` is another each time the harness is made: nothing that a run paid for would be found again"
 
     def _selected(self, harness: Harness, instances: list[Instance]) -> Iterator[str]:
-        instances += harness.instances(self._source)
+        selected = list(harness.instances(self._source))
+        if wrong := [problem for one in selected if (problem := unsound_instance(one))]:
+            yield wrong[0] + (f" (and {len(wrong) - 1} more like it)" if len(wrong) > 1 else "")
+            return
+        instances += selected
         if list(harness.instances(self._source)) != instances:
             yield "`instances` selects others, or in another order, when it is asked again"
         ids = [instance.id for instance in instances]
         for name in sorted({name for name in ids if ids.count(name) > 1}):
             yield f"two instances have the id {name!r}"
         for instance in instances:
-            if not is_id(instance.id):
-                yield f"the id {instance.id!r} is not 1 to {LONGEST_ID} printable characters"
             if instance.benchmark != harness.name:
                 yield f"instance {instance.id} is of the benchmark {instance.benchmark!r}, not {harness.name!r}"
-            if not is_json(instance.task):
-                yield f"the task of instance {instance.id} is not JSON"
             if pickle.loads(pickle.dumps(instance)) != instance:  # noqa: S301 - our own bytes
                 yield f"instance {instance.id} is another after a pickle carried it"
 
@@ -95,6 +110,13 @@ class Suite:
             return
         whole = played(harness, instance, script)
         wrong = list(unsound_parts(harness, instance, script, whole))
+        if (
+            not wrong
+            and self._answers is None
+            and isinstance(whole.end, Ruling)
+            and whole.end.verdict is not Verdict.PASS
+        ):
+            wrong = [f"its own reference does not pass: {said(whole.end)}"]
         yield from wrong
         if wrong:
             return
@@ -147,39 +169,72 @@ class Suite:
         if different := whole.difference(going_on):
             yield f"once a checkpoint was taken the episode goes on otherwise: {different}"
         for done, checkpoint in taken:
-            place = f"from the checkpoint after step {done}" if done else "from the checkpoint before step 1"
             if different := continued(harness, instance, checkpoint, script, whole, done):
-                yield f"{place} it does not go on as it did before: {different}"
+                yield f"from {_checkpoint_after(done)} it does not go on as it did before: {different}"
                 return
-            with opened(harness, instance, checkpoint) as other:
-                after(other, Response("Something else."))
-            if different := continued(harness, instance, checkpoint, script, whole, done):
-                yield f"{place} it goes on otherwise once it was used for something else: {different}"
+        for done, _ in taken:
+            if different := self._once_used(harness, instance, script, whole, done):
+                yield f"{_checkpoint_after(done)} is changed by use: {different}"
                 return
+
+    def _once_used(self, harness: Harness, instance: Instance, script: list[Response], whole: Play, done: int) -> str:
+        """How it goes on from a checkpoint that was used for other answers, as trials use it; empty: as before."""
+        others = other_answers(script[done])
+        for name in self._models:
+            answer = answered(harness, name, instance, whole.prefixes[done], FIRST)
+            others += [answer] if answer is not None else []
+        with opened(harness, instance) as episode:
+            for response in script[:done]:
+                episode.advance(response)
+            checkpoint = episode.checkpoint()
+            _try(episode, others[-1])
+        for other in [*others, script[done]]:
+            with opened(harness, instance, checkpoint) as episode:
+                _try(episode, other)
+        return continued(harness, instance, checkpoint, script, whole, done)
 
     def _apart(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
-        """An episode beside another one that is given something else."""
-        with opened(harness, instance) as one, opened(harness, instance) as other:
-            first, seen, going = one.prefix(), [], True
-            for response in script:
-                if going:
-                    going = other.advance(Response("Something else."))
-                seen.append(after(one, response))
-            beside = Play(first, tuple(seen), end_of(one))
-        if different := whole.difference(beside):
-            yield f"beside another episode that is given something else it goes otherwise: {different}"
+        """An episode beside others, one for each that is given something else at one of its steps."""
+        for done, response in enumerate(script):
+            for other in other_answers(response):
+                with opened(harness, instance) as one, opened(harness, instance) as beside:
+                    first, seen = one.prefix(), []
+                    for number, right in enumerate(script):
+                        if number <= done:
+                            _try(beside, other if number == done else right)
+                        seen.append(after(one, right))
+                    going = Play(first, tuple(seen), end_of(one))
+                if different := whole.difference(going):
+                    yield f"beside another episode that is given something else it goes otherwise: {different}"
+                    return
 
     def _hostile(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
-        for done in sorted({0, len(script) - 1}):
-            for what, response in hostile_answers(whole.prefixes[done]):
+        """What is wrong with it under hostile answers; what several of them bring out is said once."""
+        found: dict[str, list[str]] = {}
+        for done, right in enumerate(script):
+            hostile = hostile_answers(whole.prefixes[done]) if done in (0, len(script) - 1) else ()
+            for what, response in (*hostile, *broken_answers(right)):
                 if no_answer(response) is None and (wrong := withstood(harness, instance, script[:done], response)):
-                    yield f"{what} at step {done + 1}: {wrong}"
+                    found.setdefault(wrong, []).append(f"{what} at step {done + 1}")
+        for wrong, places in found.items():
+            others = f" (and {len(places) - 1} more such answers)" if len(places) > 1 else ""
+            yield f"{places[0]}: {wrong}{others}"
 
     def _elsewhere(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
         if is_named(self._class):
             told = told_in_a_fresh_interpreter(self._class, self._options, self._folder / "kept", instance, script)
             here = told_by(harness, whole)
             yield from (f"in a fresh interpreter {part} is another" for part in here if told[part] != here[part])
+
+
+def _checkpoint_after(done: int) -> str:
+    return f"the checkpoint after step {done}" if done else "the checkpoint before step 1"
+
+
+def _try(episode: Episode, response: Response) -> None:
+    """Give an episode an answer, whatever it makes of it: that it withstands each is looked at by itself."""
+    with suppress(Exception):
+        after(episode, response)
 
 
 def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[str]:

@@ -9,14 +9,6 @@ from stepdown.builder.records import Prefix, Ruling
 _SHOWN = 60
 
 
-def is_json(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
 def raised(error: Exception) -> str:
     return f"{type(error).__name__}: {short(' '.join(str(error).split()), 200)}"
 
