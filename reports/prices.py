@@ -73,11 +73,11 @@ def _cascades(ledger: Ledger) -> tuple[tuple[str, ...], ...]:
 
 
 def _rate(price: Price) -> Rate:
-    """A list price as a rate of the accounting; what has no price for cache traffic pays for a plain prompt."""
+    """A list price as a rate of the accounting; cache traffic without a price pays for a plain prompt."""
     return Rate(
         input=price.input,
-        cache_read=price.cache_read or price.input,
-        cache_write=price.cache_write or price.input,
+        cache_read=price.input if price.cache_read is None else price.cache_read,
+        cache_write=price.input if price.cache_write is None else price.cache_write,
         output=price.output,
     )
 
