@@ -102,7 +102,20 @@ class NotASeed(Exception):
 
 
 class Harness(ABC):
-    """One workload, made with the `options` of its entry in the config as keyword arguments."""
+    """One workload, made with the `options` of its entry in the config as keyword arguments.
+
+    Beside the methods it has these attributes; `name` and `version` must be given:
+
+    - `name`: the benchmark, what ids of rows begin with; without a slash.
+    - `version`: a text that changes whenever the same answers could be shown, played or graded differently. It enters
+      cache keys: with a new version, old answers are paid for again.
+    - `multi_step` (True): whether trajectories have several steps; people audit only those.
+    - `mask` (None): a function of text that puts a constant in place of times, paths and ids that change. Needed only
+      here: prefixes that are made without a mask are given it. Rows keep the text as it was.
+    - `early_verdicts` (None): whether `doomed` has a ruling at the very step that fails (True), only the end has one
+      (False), or it depends (None). Only the estimate of a run's cost asks.
+    - `needs_judge` (False): whether episodes have cases for an LLM judge, which the config must then name.
+    """
 
     name: str
     """The benchmark: what ids of rows begin with."""

@@ -3,9 +3,11 @@
 All that code of your own needs stands on this page; nothing else of the package is public.
 
 A workload of your own is an `Episode` and a `Harness`, written with `Instance`, `Prefix`, `Message`, `Tool`,
-`Response`, `ToolCall`, `Stop`, `Sample`, `Verdict`, `Ruling` and `Checkpoint`. It raises `BadInput` for what a person
-has to mend and `Technical` or `Lost` where the apparatus failed. `stepdown/examples/` has a complete one, which is
-labelled here by its own two pseudo-models:
+`Response`, `ToolCall`, `Stop`, `Sample`, `Verdict` and `Ruling`; where it has them, with `Terms`, `Need` and
+`JudgeCase`. A `Checkpoint` is any object of yours that an episode can go on from: all that `prefix`, `doomed` and
+`verdict` depend on, never changed by use. It raises `BadInput` for what a person has to mend and `Technical` or `Lost`
+where the apparatus failed. `stepdown/examples/` has a complete one, which is labelled here by its own two
+pseudo-models:
 
 >>> import stepdown, tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -72,6 +74,9 @@ if TYPE_CHECKING:
     from stepdown.harnesses.base import Checkpoint as Checkpoint
     from stepdown.harnesses.base import Episode as Episode
     from stepdown.harnesses.base import Harness as Harness
+    from stepdown.harnesses.base import Need as Need
+    from stepdown.harnesses.base import Terms as Terms
+    from stepdown.judges.case import JudgeCase as JudgeCase
     from stepdown.rows import read_rows as read_rows
     from stepdown.rows import score as score
     from stepdown.runs import Run as Run
@@ -89,7 +94,8 @@ else:
         "builder.records": (
             *("Instance", "Message", "Prefix", "Response", "Ruling", "Sample", "Stop", "Tool", "ToolCall", "Verdict"),
         ),
-        "harnesses.base": ("Checkpoint", "Episode", "Harness"),
+        "harnesses.base": ("Checkpoint", "Episode", "Harness", "Need", "Terms"),
+        "judges.case": ("JudgeCase",),
         "rows": ("read_rows", "score"),
         "runs": ("Run", "build", "open_run", "resume"),
         "scoring.result": ("Score",),

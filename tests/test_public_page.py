@@ -63,6 +63,12 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         _ = getattr(stepdown, "Harnes")  # noqa: B009 - type checkers know that it is not there
 
 
+def test_a_harness_s_help_tells_of_every_attribute_that_a_user_may_set() -> None:
+    told = inspect.getdoc(stepdown.Harness) or ""
+    for name in ("name", "version", "multi_step", "mask", "early_verdicts", "needs_judge"):
+        assert f"- `{name}`" in told, name
+
+
 def test_definitions_are_found() -> None:
     for name in ("Harness", "Episode", "build", "Row"):
         assert Path(inspect.getsourcefile(getattr(stepdown, name)) or "").is_file()
