@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stepdown.builder.engine.replay import UNREPEATABLE
 from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Answer, Failing, Provider, Request
 from tests.workshop import ABILITIES, Workshop, apprentice, config, worked
@@ -41,6 +42,28 @@ def test_the_trials_are_those_of_the_protocol_and_no_call_is_made_twice(shop: Sh
     # The seed: 3. A trial at step i of 3: 1 + (3 - i).
     assert one.count() == 3 + 1 * 3 + 3 * 2 + 4 * 1
     assert one.repeated() == []
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_step_that_can_not_be_replayed_is_no_lock_and_the_search_goes_on(
+    shop: Shop, provider: Start, checkpoints: bool
+) -> None:
+    """What a gambler throws is shown after its step, and is another number at each replay."""
+    models = {"low": ["gambler"], "mid": ["hand"], "high": ["master"]}
+    one = provider({**ABILITIES, "gambler": apprentice(0, manner=" and throws")})
+    result = shop.build(config(one.url, [[0, 0, 1, 0]], models=models, options={"checkpoints": checkpoints}))
+    assert result.code == 0, result.err
+    assert shop.labels() == [["mid", "mid", "mid", "low"]], "nothing follows its last step"
+    reasons = [
+        trial["reason"]
+        for row in shop.read("evidence.jsonl")
+        for trial in row["trials"]
+        if trial["model"] == "gambler" and trial["verdict"] == "fail"
+    ]
+    assert reasons[:2] == [UNREPEATABLE] * 2
+    assert one.repeated() == []
+    # The seed: 4. Two candidates at each step but the last, 1 + (4 - i) each; one at the last.
+    assert one.count() == 4 + 2 * (4 + 3 + 2) + 1
 
 
 def test_two_candidates_that_say_the_same_share_what_comes_after_them(shop: Shop, provider: Start) -> None:

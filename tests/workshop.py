@@ -2,7 +2,7 @@
 
 Models are scripted by skill: one makes a piece iff its skill is enough, in words of its own. What labels follow is for
 the search to find. Options bring out what a real workload may have: early verdicts, checkpoints, volatile text,
-a model that makes two pieces at once, an environment that is lost.
+a model that makes two pieces at once, an environment that is lost. Who throws dice is shown what they fell on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Bench(Episode):
         self._made += int(made[1]) if made else 1
         if self._made >= len(self._needs):
             return False
-        self._prefix = self._prefix.extend([self._order(self._made)])
+        thrown = [{"role": "user", "content": f"dice {next(_ticks)}"}] if "throws" in response.content else []
+        self._prefix = self._prefix.extend([*thrown, self._order(self._made)])
         return True
 
     def doomed(self) -> Ruling | None:

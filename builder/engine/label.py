@@ -10,7 +10,7 @@ from functools import partial
 
 from stepdown.builder.engine.context import Job, RunContext, search_rules
 from stepdown.builder.engine.replay import Replayer
-from stepdown.builder.engine.search import Blocked, SearchResult, SearchRules, search
+from stepdown.builder.engine.search import Blocked, SearchResult, SearchRules, is_accepted, search
 from stepdown.builder.engine.seed_finder import NoSeed, Seed, SeedFinder
 from stepdown.builder.engine.trials import TrialRecorder
 from stepdown.builder.records import Outcome, Sample, Trajectory, Trial
@@ -81,7 +81,8 @@ class InstanceLabelling:
         if self._currents and trial.step not in self._currents:
             self._context.on_lock()  # the step before it is decided
         self._currents[trial.step] = current
-        run = partial(Replayer.run, current=current, trial=trial, strong=seed.model)
+        accepts = partial(is_accepted, limit=trial.limit, rules=search_rules(self._protocol))
+        run = partial(Replayer.probe, current=current, trial=trial, strong=seed.model, is_accepted=accepts)
         return self._trials.execute(Purpose.SEARCH, trial, run, base=current)
 
     # Evidence beside the labels

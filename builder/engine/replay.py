@@ -41,6 +41,8 @@ MOST_SEED_CALLS = 1000
 
 _LONGEST_REASON = 300
 """Characters of the reason that names a harness's own error."""
+UNREPEATABLE = "its step can not be replayed: played once more, what followed was not the same"
+"""Why a candidate fails whose trial was accepted otherwise."""
 
 Judge = Callable[[JudgeCase], Ruling]
 """Gives a verdict on a case; technical where that is not possible."""
@@ -53,11 +55,20 @@ class _Halted(Exception):
         self.ruling = ruling
 
 
+class _Diverged(Technical):
+    """A recorded step, replayed, did not come out as it was recorded."""
+
+    def __init__(self, reason: str, step: int) -> None:
+        super().__init__(f"replay diverged: {reason}")
+        self.step = step
+
+
 class Replayer:
     """Executes the trajectories of one instance. Used by one thread.
 
-    It keeps one checkpoint, at the step under search, so that the commands of locked steps are run once for each lock
-    and not once for each trial. Where the harness cannot capture its state, every trial replays the locked steps.
+    It keeps two checkpoints, at the step under search and after a candidate for it that was accepted, so that the
+    commands of locked steps are run once for each lock and not once for each trial. Where the harness cannot capture
+    its state, every trial replays the locked steps.
     """
 
     def __init__(
@@ -72,7 +83,7 @@ class Replayer:
         """`judge` is asked about the cases of episodes that have one. Once `stop` is set, no further step is begun."""
         self._instance, self._harness, self._pool, self._calls = instance, harness, pool, calls
         self._judge, self._stop = judge, stop or threading.Event()
-        self._kept: tuple[Trajectory, Checkpoint] | None = None
+        self._kept: tuple[tuple[Trajectory, Checkpoint], ...] = ()
 
     # What the search, the seeds and their verification ask for
 
@@ -84,6 +95,27 @@ class Replayer:
                 return self._go_on(episode, current, trial, lambda step: strong)
 
         return self._execute_to_outcome(execute)
+
+    def probe(self, current: Trajectory, trial: Trial, strong: str, is_accepted: Callable[[Outcome], bool]) -> Outcome:
+        """Execute a trial whose step is to be locked where the outcome is accepted.
+
+        All later trials replay a locked step. So it is played once more, without a call, and what does not come out the
+        same is a fail: a step that shows random numbers would block its instance for ever.
+        """
+        outcome = self.run(current, trial, strong)
+        if not is_accepted(outcome) or len(outcome.trajectory) == trial.step:
+            return outcome
+
+        def replay() -> Outcome:
+            try:
+                with self._open_episode_at(outcome.trajectory, trial.step + 1):
+                    return outcome
+            except _Diverged as diverged:
+                if diverged.step != trial.step:
+                    raise
+                return Outcome(Verdict.FAIL, outcome.trajectory, UNREPEATABLE, outcome.grading)
+
+        return self._execute_to_outcome(replay)
 
     def collect(self, model: str, attempt: int) -> Outcome:
         """Make a whole trajectory by one model, of at most MOST_SEED_CALLS calls.
@@ -247,33 +279,35 @@ class Replayer:
     @contextmanager
     def _open_episode_at(self, current: Trajectory, step: int) -> Iterator[Episode]:
         """An episode in which the steps before `step` have been replayed with their recorded responses."""
-        done, checkpoint = self._nearest_checkpoint(current[: step - 1])
+        nearest = self._nearest_checkpoint(current[: step - 1])
+        done, checkpoint = (len(nearest[0]), nearest[1]) if nearest is not None else (0, None)
         with opened(self._harness, self._instance, checkpoint) as episode:
             for number in range(done + 1, step):
                 self._check_stop()
                 self._as_recorded(episode.prefix(), current, number)
                 if not episode.advance(current[number - 1].response):
-                    raise Technical(f"replay diverged: the agent halts at step {number}")
+                    raise _Diverged(f"the agent halts at step {number}", number)
             self._as_recorded(episode.prefix(), current, step)
             if done < step - 1 and (taken := episode.checkpoint()) is not None:
-                self._kept = (current[: step - 1], taken)
+                before = () if nearest is None else (nearest,)
+                self._kept = (*before, (current[: step - 1], taken))
             yield episode
 
-    def _nearest_checkpoint(self, replayed: Trajectory) -> tuple[int, Checkpoint | None]:
-        """How many of the steps to be replayed the kept checkpoint holds, and the checkpoint."""
-        if self._kept is not None:
-            steps, checkpoint = self._kept
-            if len(steps) <= len(replayed) and all(a is b for a, b in zip(steps, replayed, strict=False)):
-                return len(steps), checkpoint
-        return 0, None
+    def _nearest_checkpoint(self, replayed: Trajectory) -> tuple[Trajectory, Checkpoint] | None:
+        """The kept checkpoint that holds the most of the steps to be replayed, with these steps."""
+
+        def holds(steps: Trajectory) -> bool:
+            return len(steps) <= len(replayed) and all(a is b for a, b in zip(steps, replayed, strict=False))
+
+        return max((kept for kept in self._kept if holds(kept[0])), key=lambda kept: len(kept[0]), default=None)
 
     @staticmethod
     def _as_recorded(live: Prefix, trajectory: Trajectory, step: int) -> Prefix:
         """The recorded prefix of a step, which the live one must equal under the mask."""
         recorded = trajectory[step - 1].prefix
         if live.canonical != recorded.canonical:
-            problem = f"replay diverged: the observation before step {step} is not the recorded one"
-            raise Technical(f"{problem}: {first_difference(recorded, live)}")
+            problem = f"the observation before step {step} is not the recorded one"
+            raise _Diverged(f"{problem}: {first_difference(recorded, live)}", step - 1)
         return recorded
 
 
