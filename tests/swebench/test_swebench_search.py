@@ -7,14 +7,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stepdown.builder.engine.replay import UNREPEATABLE
 from stepdown.harnesses.swebench.labels import OWNER
 from tests.conftest import Shop
-from tests.provider import Provider
+from tests.provider import Answer, Provider, Request
 from tests.swebench import abilities, repository
 from tests.swebench.conftest import written
 
@@ -78,6 +80,24 @@ def test_the_labels_are_those_that_the_abilities_imply(shop: Shop, tmp_path: Pat
     runs = Counter(command for command in executed.commands if "# looker" in command or "# editor" in command)
     assert len(runs) == 5
     assert max(runs.values()) == 2
+
+
+def test_a_look_at_random_bytes_is_no_lock(shop: Shop, tmp_path: Path, image: str) -> None:
+    """It would be other bytes at each replay. The next tier's look is locked, and the search goes on."""
+
+    def answers(request: Request) -> Answer:
+        looked: Answer = abilities.worker("looker", {"read"}, "true", text=True, tasks=abilities.SHORT)(request)
+        return replace(looked, text=str(looked.text).replace("cat spans.py", "cat spans.py; od -N 8 /dev/urandom"))
+
+    file = written(tmp_path / "instances.jsonl", repository.instance(image))
+    with Provider(abilities.SHORT_ABILITIES | {"looker": answers}) as provider:
+        result = shop.build(abilities.config(provider.url, str(file)))
+        assert result.code == 0, result.err
+        assert provider.repeated() == []
+    assert shop.labels() == [["mid", *abilities.SHORT_LABELS[1:]]]
+    first = shop.read("evidence.jsonl")[0]["trials"]
+    assert [(each["model"], each["verdict"]) for each in first] == [("looker", "fail"), ("editor", "pass")]
+    assert first[0]["reason"] == UNREPEATABLE
 
 
 def test_without_checkpoints_the_labels_are_the_same(shop: Shop, tmp_path: Path, image: str) -> None:
