@@ -29,8 +29,10 @@ from stepdown.builder.run.folder import open_for_reading
 def command(old: Path, new: Path, as_json: bool) -> None:
     """Say what changed between the runs OLD and NEW, by instance and step.
 
-    A label has moved only where the prefix is the same; else the prefix changed, and the two labels answer different
-    questions. The trials that decide a moved label stand beside it. Reads only.
+    A label has moved only where the prefix is the same, byte for byte; else the prefix changed, and the two labels
+    answer different questions. A workload's mask does not count here: where observations show times or paths, steps
+    after the first one that does have changed prefixes in any two runs that executed them anew. The trials that decide
+    a moved label stand beside it. Reads only.
     """
     with _open_side(old) as before, _open_side(new) as after:
         changes, cost = differences(before, after), run_cost(after.ledger, after.protocol)
