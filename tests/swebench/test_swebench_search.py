@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stepdown.builder.engine.replay import UNREPEATABLE
-from stepdown.harnesses.swebench.labels import OWNER
+from stepdown.harnesses.swebench.labels import OWNER, owner
 from tests.conftest import Shop
 from tests.provider import Answer, Provider, Request
 from tests.swebench import abilities, repository
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.docker
 
 
 class Executed:
-    """The commands that were run in containers of a daemon while the context was open."""
+    """The commands that were run in containers of this process while the context was open."""
 
     def __init__(self, docker: Any) -> None:
         self._docker = docker
@@ -32,7 +32,7 @@ class Executed:
 
     @contextmanager
     def watching(self) -> Iterator[Executed]:
-        events = self._docker.events(decode=True, filters={"event": "exec_create", "label": OWNER})
+        events = self._docker.events(decode=True, filters={"event": "exec_create", "label": f"{OWNER}={owner()}"})
         thread = threading.Thread(target=self._note, args=(events,), daemon=True)
         thread.start()
         try:
