@@ -174,7 +174,7 @@ def test_a_meeting_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     [
         ({"context": 0}, "options.context: Input should be greater than or equal to 1"),
         ({"long": "cut"}, "options.long: Input should be 'drop' or 'spans'"),
-        ({"contxt": 1}, "options.contxt: unknown key"),
+        ({"contxt": 1}, "options.contxt: unknown key: did you mean `context`?"),
     ],
 )
 def test_a_wrong_option_names_its_field(options: dict[str, Any], problem: str) -> None:

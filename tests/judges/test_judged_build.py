@@ -120,12 +120,16 @@ def test_other_prompts_ask_anew_and_the_same_do_not(
 
 
 def test_an_estimate_counts_the_judge_s_calls(shop: Shop, provider: Start) -> None:
-    """Two questions of one step: at worst each has two tiers to fail, and a seed to be judged, three tries each."""
+    """Two questions of one step: at worst each has two tiers to fail, and a seed to be judged, three tries each.
+
+    At best no seed is there to be judged. Where both seeds pass, each takes a seed and a candidate, and two rulings.
+    """
     path = shop.write(config("http://127.0.0.1:9/v1", SCENES, panel("sloppy", attempts=3)))
     done = stepdown("estimate", str(path), "--steps", "1", "--json")
     assert done.code == 0, done.err
     line = next(line for line in json.loads(done.out)["models"] if line["model"] == "sloppy")
-    assert (line["best"]["calls"], line["worst"]["calls"]) == (2 * 2, 2 * 3 * 3)
+    assert (line["best"]["calls"], line["worst"]["calls"]) == (0, 2 * 3 * 3)
+    assert json.loads(done.out)["where_seeds_pass"]["calls"] == 2 * (2 + 2)
 
 
 GARBAGE = Answer("I think it is fine. PASSED!")
