@@ -7,7 +7,7 @@ import inspect
 import signal
 import subprocess
 import sys
-import time
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ import yaml
 import stepdown
 from benchmarks.startup import HEAVY
 from stepdown.builder.common.bundled import CONFIGS
-from stepdown.harnesses.planted.setup import planted_config
 from tests import workshop
 from tests.conftest import ROOT
-from tests.provider import Fault, Provider, Request
+from tests.provider import Answer, Fault, Provider, Request
 
 EXAMPLE: dict[str, Any] = yaml.safe_load((CONFIGS / "example.yaml").read_text())
 
@@ -124,30 +123,30 @@ def test_wrong_input_raises_and_does_not_exit(tmp_path: Path) -> None:
             use(tmp_path / "run")
 
 
-def has_labels(run: Path) -> bool:
-    """Whether an instance of a run that is being built is labelled already."""
-    try:
-        return bool(stepdown.open_run(run).status().labels)
-    except stepdown.BadInput:  # it has not been begun
-        return False
+def test_ctrl_c_ends_a_programs_build_after_the_calls_in_hand(tmp_path: Path, provider: Any) -> None:
+    asked, interrupted = threading.Event(), threading.Event()
 
+    def novice(request: Request) -> Answer | Fault:
+        """Answers the first call only when the program has been interrupted: it is in hand then."""
+        asked.set()
+        assert interrupted.wait(60)
+        answer: Answer | Fault = workshop.apprentice(0)(request)
+        return answer
 
-def test_ctrl_c_ends_a_programs_build_after_the_calls_in_hand(tmp_path: Path) -> None:
-    run, source = tmp_path / "run", {"instances": 12, "steps": 3}
-    config = planted_config(source, options={"latency": 0.02}, operation={"workers": 2})
+    served: Provider = provider({**workshop.ABILITIES, "novice": novice})
+    run, config = tmp_path / "run", workshop.config(served.url, [[0, 9]] * 12)
     code = f"import stepdown; stepdown.build({config!r}, {str(run)!r})"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not has_labels(run):
-        time.sleep(0.05)
+    assert asked.wait(60)
     process.send_signal(signal.SIGINT)
+    interrupted.set()
     _, said = process.communicate()
     assert said.rstrip().endswith("KeyboardInterrupt")
     assert "Exception in thread" not in said
-    before = stepdown.open_run(run).status()
-    assert not before.is_finished
-    after = stepdown.resume(run, planted_config(source, options={"latency": 0.02})).status()
+    assert not stepdown.open_run(run).status().is_finished
+    after = stepdown.resume(run, config).status()
     assert after.is_finished
-    assert sum(after.labels["planted"].values()) == 36
+    assert sum(after.labels["workshop"].values()) == 24
 
 
 def test_a_budget_leaves_work_that_a_resume_goes_on_with(tmp_path: Path) -> None:
