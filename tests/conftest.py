@@ -13,12 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from click.testing import CliRunner
 
 from stepdown.builder.cli.main import main
 from tests import workshop
 from tests.provider import Provider
+
+# A property must not fail because a machine is busy: neither an example nor the making of examples is timed.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
 REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())

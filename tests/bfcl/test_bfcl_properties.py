@@ -164,4 +164,4 @@ def test_early_doom_is_what_the_official_checks_find_at_the_end(plan: tuple[str,
 def forget(episode: Any) -> None:
     from dataclasses import replace
 
-    episode._at = replace(episode._at, finding=None)
+    episode._at = replace(episode._at, ruling=None)
