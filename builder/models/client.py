@@ -18,10 +18,11 @@ from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
 from stepdown.builder.models import proxies
+from stepdown.builder.models.envelope import Unusable
 from stepdown.builder.models.failures import REASONING, Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
-from stepdown.builder.models.provider import CutOff, Rejected, Unusable, WrongCall, ask
+from stepdown.builder.models.provider import CutOff, Rejected, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
 from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, Usage

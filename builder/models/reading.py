@@ -11,7 +11,7 @@ from stepdown.builder.actions.forms import plain_text
 from stepdown.builder.actions.thought import separated
 from stepdown.builder.common import tokens
 from stepdown.builder.config.pool import Model
-from stepdown.builder.models.provider import RawCompletion
+from stepdown.builder.models.envelope import RawCompletion
 from stepdown.builder.records import REPORTED_USD, USAGE_ESTIMATED, Prefix, Response, Stop, ToolCall, Usage
 
 
