@@ -371,6 +371,10 @@ class Call:
     usage: Usage
     paid: bool
     """Whether this run paid for it; else an earlier run did, and the cache answered."""
+    reported_usd: float | None = None
+    """What a gateway said that it cost; None where it said nothing."""
+    usage_is_estimated: bool = False
+    """Whether its provider did not report all of its usage."""
 
 
 @dataclass(slots=True)

@@ -108,6 +108,34 @@ def test_a_question_that_several_trials_asked_is_counted_once_and_paid_once(ledg
     assert ledger.retried_errors() == 2
 
 
+def test_what_a_gateway_reports_is_booked_with_the_call_and_once(ledger: Ledger) -> None:
+    calls = [
+        Call("ab" * 32, "m", Usage(10), True, reported_usd=0.25),
+        Call("cd" * 32, "m", Usage(10), True, reported_usd=0.0, usage_is_estimated=True),
+        Call("ef" * 32, "m", Usage(10), True),
+    ]
+    for _ in range(2):
+        trial = Trial(1, 0, "m", 1)
+        ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.FAIL), Receipt(list(calls)), accepted=False)
+    (total,) = ledger.call_totals()
+    assert (total.calls, total.reported_usd, total.reported_calls, total.estimated_calls) == (3, 0.25, 2, 1)
+
+
+def test_a_ledger_from_before_such_reports_is_read_as_it_is_and_goes_on(ledger: Ledger, tmp_path: Path) -> None:
+    older = Receipt([Call("ab" * 32, "m", Usage(10), True)])
+    ledger.record(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), older, accepted=False)
+    ledger.close()
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as db:
+        db.execute("DROP TABLE accounts")
+    (total,) = Ledger(tmp_path, read_only=True).call_totals()
+    assert (total.calls, total.reported_calls, total.estimated_calls) == (1, 0, 0)
+    again = Ledger(tmp_path)
+    newer = Receipt([Call("cd" * 32, "m", Usage(10), True, reported_usd=0.5)])
+    again.record(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), newer, accepted=False)
+    (total,) = again.call_totals()
+    assert (total.calls, total.reported_usd, total.reported_calls) == (2, 0.5, 1)
+
+
 def test_a_failed_transaction_leaves_nothing_behind(ledger: Ledger, tmp_path: Path) -> None:
     current = played(["p"])
     bad = Receipt([Call("not hex", "m", Usage(), True)])

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
 from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.ledger import CallTotal
 from stepdown.builder.run.spent import read_spent
 
 
 def spend_of(run: RunFolder) -> dict[str, Any]:
     """What this run really paid, by purpose and model; what the cache answered is counted beside it.
 
-    `unbooked` was paid for trials that have not ended, or lost when the run was killed.
+    `unbooked` was paid for trials that have not ended, or lost when the run was killed. `usd` is the list price, of
+    estimated tokens too (`estimated_calls`); `reported_usd` is what gateways said that `reported_calls` cost.
     """
     ledger, prices = run.ledger, run.config.protocol.prices
     totals = ledger.call_totals()
-    calls = sum(total.calls for total in totals if total.paid)
-    usd = sum(list_price(prices, total.model, total.usage) for total in totals if total.paid)
+    booked = [total for total in totals if total.paid]
+    calls = sum(total.calls for total in booked)
+    usd = sum(list_price(prices, total.model, total.usage) for total in booked)
     everything = read_spent(run.path, ledger, prices)
     unbooked = everything.calls - calls
     paid = [
@@ -29,17 +32,28 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
             "calls": total.calls,
             "tokens": _tokens(total.usage),
             "usd": list_price(prices, total.model, total.usage),
+            **_told([total]),
         }
-        for total in totals
-        if total.paid
+        for total in booked
     ]
     return {
         "usd": round(usd, 6),
         "calls": calls,
+        **_told(booked),
         "unbooked": {"usd": round(everything.usd - usd, 6) if unbooked else 0.0, "calls": unbooked},
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,
+    }
+
+
+def _told(totals: Sequence[CallTotal]) -> dict[str, Any]:
+    """What gateways said that calls cost, null where they said nothing, and how many calls have estimated tokens."""
+    reported = sum(total.reported_calls for total in totals)
+    return {
+        "reported_usd": round(sum(total.reported_usd for total in totals), 6) if reported else None,
+        "reported_calls": reported,
+        "estimated_calls": sum(total.estimated_calls for total in totals),
     }
 
 

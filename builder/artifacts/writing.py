@@ -38,7 +38,9 @@ def _read_current(run: RunFolder) -> Summary | None:
     if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
         return None
     spend = json.loads((run.path / SPEND).read_bytes())
-    if "unbooked" not in spend or spend["calls"] + spend["unbooked"]["calls"] != read_paid_file(run.path).calls:
+    if not {"unbooked", "estimated_calls"} <= spend.keys():
+        return None  # it was written before these were told
+    if spend["calls"] + spend["unbooked"]["calls"] != read_paid_file(run.path).calls:
         return None  # a trial that has not ended was paid for since
     manifest = json.loads((run.path / MANIFEST).read_bytes())
     summary = Summary(instances=Counter(manifest["instances"]), unfinished=manifest["unfinished"])

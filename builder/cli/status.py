@@ -9,7 +9,7 @@ import click
 
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.status import HeldBackGroup, RunStatus, read_status
-from stepdown.builder.run.spent import Spent
+from stepdown.builder.run.spent import ModelSpent, Spent
 
 SHOWN = 3
 """So many ids, and so many different words of a checker, are shown of a reason."""
@@ -40,6 +40,24 @@ def spent_line(paid: Spent, budget: Mapping[str, float | None]) -> str:
     return f"paid: {calls}, {usd}{seconds}"
 
 
+def model_line(spent: ModelSpent) -> str:
+    """What a run has paid to a model, beside what its gateway says, and how far the list price rests on estimates.
+
+    >>> model_line(ModelSpent("m", 7, 0.25, 0.2, 6, 1))
+    '7 calls, $0.2500 at list price; reported by its gateway: $0.2000 for 6 calls; tokens estimated of 1 call'
+    """
+    line = f"{_calls(spent.calls)}, ${spent.usd:.4f} at list price"
+    if spent.reported_calls:
+        line += f"; reported by its gateway: ${spent.reported_usd:.4f} for {_calls(spent.reported_calls)}"
+    if spent.estimated_calls:
+        line += f"; tokens estimated of {_calls(spent.estimated_calls)}"
+    return line
+
+
+def _calls(count: int) -> str:
+    return f"{count} call{'s' if count != 1 else ''}"
+
+
 def status_lines(status: RunStatus | None) -> Iterator[str]:
     """A run's status as lines of text."""
     if status is None:
@@ -53,6 +71,9 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
         counts = ", ".join(f"{count} {printable(name)}" for name, count in tiers.items())
         yield f"labels of {printable(benchmark)}: {counts}"
     yield spent_line(status.paid, status.budget)
+    for spent in status.paid_by_model:
+        if spent.reported_calls or spent.estimated_calls:
+            yield f"  {printable(spent.model)}: {model_line(spent)}"
     yield f"errors before retries: {status.errors_retried}"
 
 

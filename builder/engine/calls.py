@@ -91,7 +91,16 @@ class Calls:
         entry, response = answer.entry, answer.response
         # Where the run paid for a call and was killed before it recorded it, the cache still says that this run paid.
         paid = entry.run == self._cache.run
-        self._receipt.calls.append(Call(entry.key, question.model.name, response.usage, paid))
+        self._receipt.calls.append(
+            Call(
+                entry.key,
+                question.model.name,
+                response.usage,
+                paid,
+                reported_usd=response.reported_usd,
+                usage_is_estimated=response.usage_is_estimated,
+            )
+        )
         if self._on_call:
             self._on_call(question.model, response, answer.fresh)
         return answer

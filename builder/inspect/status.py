@@ -11,7 +11,7 @@ from stepdown.builder.common.text import without_particulars
 from stepdown.builder.records import Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger, Purpose
 from stepdown.builder.run.reading import open_ledger
-from stepdown.builder.run.spent import Spent, read_spent
+from stepdown.builder.run.spent import ModelSpent, Spent, read_spent, spent_by_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class RunStatus:
     labels: Mapping[str, Mapping[str, int]]
     """Labelled steps by workload and tier, of instances that are done."""
     paid: Spent
+    paid_by_model: tuple[ModelSpent, ...]
+    """What is booked of it: calls of trials that have ended."""
     budget: Mapping[str, float | None]
     """`usd`, `calls` and `wall_clock` as the config has them; None where there is no limit."""
     errors_retried: int
@@ -88,6 +90,7 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
         instances={state.value: counts.get(state, 0) for state in InstanceState},
         labels={benchmark: dict(tiers) for benchmark, tiers in sorted(labels.items())},
         paid=read_spent(folder, ledger, run.prices),
+        paid_by_model=spent_by_model(ledger, run.prices),
         budget=run.operation["budget"],
         errors_retried=ledger.retried_errors(),
         held_back=tuple(

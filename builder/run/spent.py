@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepdown.builder.config.price import Price
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.ledger import CallTotal, Ledger
 
 FILE_NAME = "paid.json"
 
@@ -23,6 +24,40 @@ class Spent:
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(self.calls + other.calls, self.usd + other.usd)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpent:
+    """What a run has booked as paid to one model."""
+
+    model: str
+    calls: int
+    usd: float
+    """At list price; 0 for a model without a price."""
+    reported_usd: float
+    """What a gateway said that `reported_calls` of the calls cost together."""
+    reported_calls: int
+    estimated_calls: int
+    """Calls of which some tokens are estimated, since their provider did not report them."""
+
+
+def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSpent, ...]:
+    """What a run has booked as paid, by model, in the order of their names."""
+    totals: dict[str, list[CallTotal]] = defaultdict(list)
+    for total in ledger.call_totals():
+        if total.paid:
+            totals[total.model].append(total)
+    return tuple(
+        ModelSpent(
+            model=model,
+            calls=sum(total.calls for total in booked),
+            usd=sum(prices[model].cost(total.usage) for total in booked) if model in prices else 0.0,
+            reported_usd=sum(total.reported_usd for total in booked),
+            reported_calls=sum(total.reported_calls for total in booked),
+            estimated_calls=sum(total.estimated_calls for total in booked),
+        )
+        for model, booked in sorted(totals.items())
+    )
 
 
 def read_spent(folder: Path, ledger: Ledger, prices: Mapping[str, Price]) -> Spent:

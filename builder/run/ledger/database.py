@@ -7,7 +7,7 @@ from typing import Literal
 
 from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.ledger.schema import SCHEMA_VERSION, TABLES
+from stepdown.builder.run.ledger.schema import ACCOUNTS, SCHEMA_VERSION, TABLES
 
 FILE_NAME = "ledger.sqlite"
 
@@ -20,10 +20,30 @@ def open_database(folder: Path, read_only: bool = False) -> SQLiteFile:
     # Trials touch many pages, and each checkpoint waits for the disk twice: make them rarer.
     writing = () if read_only else ("journal_mode=WAL", "synchronous=NORMAL", "wal_autocheckpoint=4000")
     mode: Literal["ro", "rwc"] = "ro" if read_only else "rwc"
-    return open_prepared(folder / FILE_NAME, "the ledger", mode, (*writing, "foreign_keys=ON"), _prepare)
+    prepare = _prepare_reading if read_only else _prepare
+    return open_prepared(folder / FILE_NAME, "the ledger", mode, (*writing, "foreign_keys=ON"), prepare)
 
 
 def _prepare(file: SQLiteFile) -> None:
+    """Make the tables that are not there yet; refuse a file of another schema."""
+    _check_schema(file)
+    if not _has_accounts(file):
+        with file.transaction() as db:
+            make_tables(db, ACCOUNTS, SCHEMA_VERSION)
+
+
+def _prepare_reading(file: SQLiteFile) -> None:
+    """Let an older ledger be read, which nobody may change: the table that it lacks is there, empty, meanwhile."""
+    _check_schema(file)
+    if not _has_accounts(file):
+        file.read(ACCOUNTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+
+
+def _has_accounts(file: SQLiteFile) -> bool:
+    return bool(file.read("SELECT 1 FROM sqlite_master WHERE name = 'accounts'"))
+
+
+def _check_schema(file: SQLiteFile) -> None:
     """Make the tables of a new file; refuse a file of another schema."""
     ((version,),) = file.read("PRAGMA user_version")
     if version == 0 and not file.read("SELECT 1 FROM sqlite_master LIMIT 1"):

@@ -291,14 +291,24 @@ class Ledger:
                 for call in receipt.calls
             ),
         )
+        db.executemany(
+            "INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?)",
+            (
+                (instance, bytes.fromhex(call.key), call.reported_usd, call.usage_is_estimated)
+                for call in receipt.calls
+                if call.reported_usd is not None or call.usage_is_estimated
+            ),
+        )
 
     def call_totals(self) -> list[CallTotal]:
         """The run's distinct calls by purpose, model, and whether this run paid for them."""
         return [
-            CallTotal(purpose, model, bool(paid), calls, Usage(*usage))
-            for purpose, model, paid, calls, *usage in self._file.read(
-                "SELECT purpose, model, paid, count(*), sum(prompt), sum(cache_read), sum(cache_write), "
-                "sum(completion) FROM calls GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
+            CallTotal(purpose, model, bool(paid), calls, Usage(*tokens), usd, reported, estimated)
+            for purpose, model, paid, calls, usd, reported, estimated, *tokens in self._file.read(
+                "SELECT purpose, model, paid, count(*), total(reported_usd), count(reported_usd), "
+                "count(CASE WHEN estimated THEN 1 END), sum(prompt), sum(cache_read), sum(cache_write), "
+                "sum(completion) FROM calls LEFT JOIN accounts USING (instance, key) "
+                "GROUP BY purpose, model, paid ORDER BY purpose, model, paid"
             )
         ]
 

@@ -77,6 +77,16 @@ CREATE TABLE hints (
 ) WITHOUT ROWID;
 """
 
+ACCOUNTS = """
+CREATE TABLE accounts (                  -- calls of which more is known; an older ledger has no such table
+    instance INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    reported_usd REAL,                   -- what a gateway said that the call cost; null: nothing
+    estimated INTEGER NOT NULL,          -- whether its tokens are estimated, in part at least
+    PRIMARY KEY (instance, key)
+) WITHOUT ROWID
+"""
+
 
 class InstanceState(StrEnum):
     """Where an instance stands."""
@@ -147,6 +157,11 @@ class CallTotal:
     paid: bool
     calls: int
     usage: Usage
+    reported_usd: float = 0.0
+    """What a gateway said that `reported_calls` of them cost together."""
+    reported_calls: int = 0
+    estimated_calls: int = 0
+    """How many have estimated tokens."""
 
 
 @dataclass(frozen=True, slots=True)
