@@ -17,10 +17,10 @@ from stepdown.audit.store import FILE_NAME, AuditStore
 from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
-from stepdown.builder.artifacts.reading import parse_json, parse_line, read_lines
 from stepdown.builder.artifacts.rows import parse_row
 from stepdown.builder.common.files import FileDigest, RecordFile, digest_of, sync_folder, write_document
 from stepdown.builder.common.locks import take_lock
+from stepdown.builder.common.reading import parse_json, parse_line, read_lines
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import open_for_reading

@@ -205,7 +205,7 @@ class Harness(ABC):
 
     @classmethod
     def step_role(cls, message: Message) -> str | None:
-        """What a step does, from the assistant's message, where the rules of `reports.roles` can not know it.
+        """What a step does, from the assistant's message, where the rules of `harnesses.roles` can not know it.
 
         `code_patch`, `test_verify_debug`, `explore_search`, `read_retrieve`, `tool_api` or `summarize_answer`; None: by
         those rules. The message is hostile data.

@@ -1,6 +1,6 @@
 """The shape of a release: the names of its files, its row, its manifest, and how they are read.
 
-A release is a folder that anybody may have made, so all of it is read by `artifacts.reading`, which trusts nothing.
+A release is a folder that anybody may have made, so all of it is read by `common.reading`, which trusts nothing.
 `publish` writes this layout, `verify` checks it, `score` and `report` read it. This file says whether a release can be
 read; `rowchecks`, `manifestchecks` and `documents` say whether it may be trusted.
 """
@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from stepdown.builder.artifacts import names
-from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.artifacts.rows import FIELDS, OPTIONAL_FIELDS, Row, parse_row
+from stepdown.builder.common.reading import read_document, read_json_lines
 from stepdown.builder.config.validation import JsonObject, Strict, validated
 from stepdown.builder.errors import BadInput
 

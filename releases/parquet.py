@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stepdown.builder.artifacts.reading import parse_json
 from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.reading import parse_json
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import exact_json
 from stepdown.releases.layout import DATA

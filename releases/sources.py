@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.artifacts.names import EVIDENCE, ROWS
-from stepdown.builder.artifacts.reading import LONGEST_LINE, parse_line, read_document
 from stepdown.builder.artifacts.rows import Row
+from stepdown.builder.common.reading import LONGEST_LINE, parse_line, read_document
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.releases.layout import Holdout, RunManifest, parse_released_row

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepdown.builder.artifacts.reading import LARGEST_DOCUMENT, LONGEST_LINE, parse_json, parse_line
 from stepdown.builder.artifacts.rows import Row
+from stepdown.builder.common.reading import LARGEST_DOCUMENT, LONGEST_LINE, parse_json, parse_line
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.releases.documents import (

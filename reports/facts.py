@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepdown.reports.roles import Role
+from stepdown.harnesses.roles import Role
 from stepdown.scoring.bank import Bank
 from stepdown.scoring.steps import ScoredTrajectory
 

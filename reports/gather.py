@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from stepdown.builder.artifacts.names import EVIDENCE, SPEND
-from stepdown.builder.artifacts.reading import read_document, read_json_lines
+from stepdown.builder.common.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import assistant_message
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import Ledger
 from stepdown.builder.run.reading import is_run
 from stepdown.harnesses.registry import facts_of
+from stepdown.harnesses.roles import Role, role_of
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged
 from stepdown.reports.prices import (
@@ -29,7 +30,6 @@ from stepdown.reports.prices import (
     read_price_list,
     read_recorded,
 )
-from stepdown.reports.roles import Role, role_of
 from stepdown.scoring.accounting import Prices, Steps
 from stepdown.scoring.bank import open_bank
 from stepdown.scoring.steps import ScoredTrajectory, read_trajectories

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stepdown.builder.common.tables import Table
+from stepdown.harnesses.roles import Role
 from stepdown.reports.charts import Stacked
 from stepdown.reports.facts import Facts
-from stepdown.reports.roles import Role
 from stepdown.reports.section import Section, counted, percent
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.audit.revisions import current_files
-from stepdown.builder.artifacts.reading import read_document
+from stepdown.builder.common.reading import read_document
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.reading import is_run

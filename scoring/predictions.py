@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepdown.builder.artifacts.reading import read_lines
+from stepdown.builder.common.reading import read_lines
 from stepdown.builder.common.separated import declares_delimiter, delimiter_of
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from stepdown.audit.revisions import current_files
 from stepdown.builder.artifacts.labelling import Watcher, label_run
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST
-from stepdown.builder.artifacts.reading import read_document, read_json_lines
 from stepdown.builder.artifacts.rows import Row
 from stepdown.builder.common.extras import require_package
+from stepdown.builder.common.reading import read_document, read_json_lines
 from stepdown.builder.config.loading import Config, config_of, load_config
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
 from stepdown.builder.errors import BadInput

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stepdown.builder.artifacts.reading import read_json_lines
 from stepdown.builder.common.files import RecordFile, whole_file, whole_text_file, write_document, write_text
+from stepdown.builder.common.reading import read_json_lines
 
 
 def write_half(path: Path, *, shared: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from stepdown.audit.cases import ReviewCase
 from stepdown.audit.verdicts import AuditVerdict
 from stepdown.builder.artifacts.queue import LowerAnswer
-from stepdown.builder.artifacts.reading import refuse_duplicate_keys
+from stepdown.builder.common.reading import refuse_duplicate_keys
 from stepdown.builder.records import Message
 
 

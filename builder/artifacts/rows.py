@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepdown.builder.artifacts.reading import read_json_lines
+from stepdown.builder.common.reading import read_json_lines
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message, Tool
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "judge": "Try a judge on one answer; measure a judge, or recorded scores, against human ratings.",
     "publish": "Make one release of finished runs: a data set that others can load and check.",
     "verify": "Check a release, whoever made it, against every gate that a release must pass.",
+    "route": "Make a router from labels, and run it.",
     "score": "Score a router's tiers for the rows of a release or run.",
     "schema": "Print the JSON schema of a config file, for editors.",
     "report": "Show what a run or a release holds, as tables or as one page with plots.",

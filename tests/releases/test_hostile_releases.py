@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from stepdown.builder.artifacts.reading import LARGEST_DOCUMENT, LONGEST_LINE
+from stepdown.builder.common.reading import LARGEST_DOCUMENT, LONGEST_LINE
 from stepdown.releases.parquet import COLUMNS
 from stepdown.releases.verify import verify
 from tests.conftest import stepdown

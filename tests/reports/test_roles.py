@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Message
-from stepdown.reports.roles import Role, role_of
+from stepdown.harnesses.roles import Role, role_of
 from tests.workshop import Workshop
 
 EDIT, CHECK, EXPLORE = Role.CODE_PATCH, Role.TEST_VERIFY_DEBUG, Role.EXPLORE_SEARCH

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from stepdown.harnesses.roles import Role, role_of
 from stepdown.harnesses.swebench.harness import SWEBench
-from stepdown.reports.roles import Role, role_of
 
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
