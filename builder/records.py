@@ -101,7 +101,19 @@ class Usage:
 
 USAGE_ESTIMATED = "usage_estimated"
 REPORTED_USD = "reported_usd"
+REASONING = "reasoning"
+SEALED_REASONING = "sealed_reasoning"
+WITHOUT_THINKING = "without_thinking"
 """Fields of a response's `extra`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A model's own reasoning behind one of its steps, for the API that made it."""
+
+    text: str = ""
+    sealed: str = ""
+    """What its API signed or encrypted, as JSON text: nobody else can read or check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,12 @@ class Response:
     def usage_is_estimated(self) -> bool:
         """Whether its provider did not report all of its usage: the rest is estimated by the texts' lengths."""
         return self.extra.get(USAGE_ESTIMATED) is True
+
+    @property
+    def reasoning(self) -> Reasoning:
+        """The model's own reasoning behind it, where its API showed any."""
+        text, sealed = (self.extra.get(name) for name in (REASONING, SEALED_REASONING))
+        return Reasoning(text if isinstance(text, str) else "", sealed if isinstance(sealed, str) else "")
 
     @property
     def reported_usd(self) -> float | None:

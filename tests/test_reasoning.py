@@ -13,7 +13,7 @@ from stepdown.builder.config.pool import Model
 from stepdown.builder.engine.reasoning import own_reasoning
 from stepdown.builder.errors import Technical
 from stepdown.builder.models import Client
-from stepdown.builder.records import Instance, Prefix, Response, Ruling, Step, ToolCall, Verdict
+from stepdown.builder.records import Instance, Prefix, Reasoning, Response, Ruling, Step, ToolCall, Verdict
 from stepdown.harnesses.base import Episode, Harness
 from tests.conftest import Shop
 from tests.provider import Answer, Fault, Provider, Request, error
@@ -136,7 +136,7 @@ def test_an_api_that_is_never_content_blocks_the_instance_and_is_asked_twice_at_
 def test_reasoning_belongs_to_the_message_of_its_step_in_this_prefix() -> None:
     step = Step(ASKED, Response("", (CALL,), extra={"reasoning": "hm"}), "m")
     prefix = after(step)
-    assert own_reasoning("m", prefix, [step]) == {1: "hm"}
+    assert own_reasoning("m", prefix, [step]) == {1: Reasoning("hm")}
     assert own_reasoning("other", prefix, [step]) == {}
     assert own_reasoning("m", ASKED, [step]) == {}, "the step's message is not in it"
     elsewhere = Prefix.start([{"role": "user", "content": "else"}], [ADD]).respond(step.response)

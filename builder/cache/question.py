@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stepdown.builder.actions.rereading import reread
 from stepdown.builder.config.pool import WORKLOAD, Model
-from stepdown.builder.records import Prefix, Response, Sample, canonical_json, digest
+from stepdown.builder.records import Prefix, Reasoning, Response, Sample, canonical_json, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Question:
     model: Model
     prefix: Prefix
     sample: Sample
-    reasoning: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False)
+    reasoning: Mapping[int, Reasoning] = field(default_factory=dict, repr=False, compare=False)
     """The model's own reasoning behind its earlier steps, by the place of their messages in the prefix. It is sent to
     APIs that want it and is no part of the key: a prefix does not tell who made its steps."""
     _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -11,7 +11,7 @@ from stepdown.builder.cache.responses import Answer, Cache
 from stepdown.builder.config.pool import WORKLOAD, Model
 from stepdown.builder.errors import Technical
 from stepdown.builder.models import Completion
-from stepdown.builder.records import Call, Instance, Prefix, Receipt, Response, Sample
+from stepdown.builder.records import Call, Instance, Prefix, Reasoning, Receipt, Response, Sample
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.checked import answered
@@ -20,7 +20,9 @@ from stepdown.harnesses.checked import answered
 class Provider(Protocol):
     """Where responses are bought: `models.Client`. Raises Technical, RunStopped or Interrupted."""
 
-    def complete(self, model: Model, prefix: Prefix, sample: Sample, reasoning: Mapping[int, str]) -> Completion: ...
+    def complete(
+        self, model: Model, prefix: Prefix, sample: Sample, reasoning: Mapping[int, Reasoning]
+    ) -> Completion: ...
 
 
 class NoAnswer(Technical):
@@ -65,7 +67,7 @@ class Calls:
         self._receipt = Receipt()
 
     def question(
-        self, model: Model, prefix: Prefix, step: int, sample: Sample, reasoning: Mapping[int, str] | None = None
+        self, model: Model, prefix: Prefix, step: int, sample: Sample, reasoning: Mapping[int, Reasoning] | None = None
     ) -> Question:
         """A question about this instance, as the cache keys it; `reasoning` is the model's own behind its earlier
         steps, by the place of their messages.

@@ -25,6 +25,7 @@ from stepdown.builder.records import (
     Instance,
     Outcome,
     Prefix,
+    Reasoning,
     Response,
     Ruling,
     Sample,
@@ -135,7 +136,7 @@ class _NoProvider:
     """A provider that answers nothing: imported and reference seeds need none."""
 
     def complete(
-        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, str] | None = None
+        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, Reasoning] | None = None
     ) -> Completion:
         raise Technical(f"{model.name} is not asked for an estimate")
 

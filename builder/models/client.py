@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
@@ -19,18 +19,17 @@ from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
 from stepdown.builder.models import proxies
 from stepdown.builder.models.envelope import Unusable
-from stepdown.builder.models.failures import REASONING, Failure, FailureKind, Secrets, classify, shown_address
+from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
 from stepdown.builder.models.provider import CutOff, Rejected, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
-from stepdown.builder.records import FIRST, Prefix, Response, Sample, Stop, Usage
+from stepdown.builder.models.reasoning import Form, Wanted, forms
+from stepdown.builder.records import FIRST, WITHOUT_THINKING, Prefix, Reasoning, Response, Sample, Stop, Usage
 
 _NO_KEY = "none"
 """Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
-_NO_REASONING = " "
-"""What stands in for reasoning that is not the model's own; an empty text counts as missing."""
 _LOOPBACK = "http://127.0.0.1"
 _LONGEST_WAIT = 7 * 24 * 3600.0
 """Seconds. A longer wait would overflow the clock."""
@@ -62,7 +61,7 @@ class _EndpointState:
     def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
         self.settings = endpoint
         self.outage = Outage(longest_wait)
-        self.wants_reasoning = False
+        self.wants: Wanted | None = None
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
         self.closed_until = 0.0
@@ -146,10 +145,10 @@ class Client:
         self._closed = False
 
     def complete(
-        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, str] | None = None
+        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, Reasoning] | None = None
     ) -> Completion:
         """The model's response to a prefix. `reasoning` is the model's own behind its earlier steps, by the place of
-        their messages; it is sent where its API wants it.
+        their messages; texts are sent where its API wants them, what is sealed wherever it gave such.
 
         Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
 
@@ -159,7 +158,7 @@ class Client:
         """
         endpoint = self._endpoints[model.name]
         request = self._request_body(model, prefix, sample)
-        thoughtful = _with_reasoning(request, reasoning or {}) if model.actions == "tools" else None
+        own = (reasoning or {}) if model.actions == "tools" else {}
         errors: list[str] = []
 
         def attempt() -> Response:
@@ -167,7 +166,7 @@ class Client:
                 with endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
                     admitted = endpoint.admit(request, self._wait)
                     with self._count_under_way(), self._watch_for_outage(model, endpoint):
-                        response = self._request_once(model, endpoint, request, prefix, thoughtful)
+                        response = self._request_once(model, endpoint, request, prefix, own)
                     endpoint.settle(admitted, response.usage)
                     return response
             except _Transient as error:
@@ -241,14 +240,32 @@ class Client:
         endpoint: _EndpointState,
         request: Mapping[str, Any],
         prefix: Prefix,
-        thoughtful: Mapping[str, Any] | None,
+        reasoning: Mapping[int, Reasoning],
     ) -> Response:
-        """Make one request; `thoughtful` is the same with the model's reasoning, for an API that turns out to want it.
+        """Make one request, once more in another form where the API turns out to want the model's reasoning otherwise.
 
         Raises _Transient where it is worth another try.
         """
-        if endpoint.wants_reasoning and thoughtful is not None:
-            request, thoughtful = thoughtful, None
+        tried: list[Form] = []
+        want = endpoint.wants
+        waiting = list(forms(model.model, request, reasoning, want))
+        while True:
+            form = waiting.pop(0)
+            tried.append(form)
+            answer = self._send(model, endpoint, form.request, prefix)
+            if isinstance(answer, Response):
+                return self._told_of_thinking(model, answer) if form.without_thinking else answer
+            if answer.wants not in (None, want):
+                want = endpoint.wants = answer.wants
+                waiting = list(forms(model.model, request, reasoning, want))
+            waiting = [one for one in waiting if one not in tried] if answer.wants else []
+            if not waiting:
+                return self._handle_failure(model, endpoint, answer)
+
+    def _send(
+        self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix
+    ) -> Response | Failure:
+        """The response to one request, or why there is none, where that is not certain to end the call."""
         # LiteLLM may add to the list of messages.
         whole = {**request, "messages": list(request["messages"]), **self._open_address(model, endpoint.settings)}
         try:
@@ -262,28 +279,36 @@ class Client:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
-            failure = classify(error, self._secrets, address, _fields(request))
-        else:
-            response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
-            if left_as_text:
-                self._warn_of_calls_as_text(model)
-            return response
-        if failure.wants_reasoning and thoughtful is not None:
-            endpoint.wants_reasoning = True
-            return self._request_once(model, endpoint, thoughtful, prefix, None)
-        return self._handle_failure(model, endpoint, failure)
+            return classify(error, self._secrets, address, _fields(request))
+        response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
+        if left_as_text:
+            self._warn_of_calls_as_text(model)
+        return response
+
+    def _told_of_thinking(self, model: Model, response: Response) -> Response:
+        """A response that was given without thinking, marked as one; a person is told once for each model."""
+        self._notify_once(
+            f"{model.name} answers without `thinking` after steps that other models made: its API wants its own signed "
+            "thinking before each tool call, for which nothing can stand in",
+            f"thinking of {model.name}",
+        )
+        return replace(response, extra={**response.extra, WITHOUT_THINKING: True})
 
     def _warn_of_calls_as_text(self, model: Model) -> None:
         """Once for each model: every such answer fails, and the model is not to blame."""
+        self._notify_once(
+            f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they "
+            "can not be parsed, so its steps fail: start its server with the model's tool parser, or set "
+            "`actions: text`",
+            f"calls of {model.name}",
+        )
+
+    def _notify_once(self, line: str, about: str) -> None:
         with self._idle:
-            first = model.name not in self._warned
-            self._warned.add(model.name)
+            first = about not in self._warned
+            self._warned.add(about)
         if first:
-            self._notify(
-                f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they "
-                "can not be parsed, so its steps fail: start its server with the model's tool parser, or set "
-                "`actions: text`"
-            )
+            self._notify(line)
 
     def _handle_failure(self, model: Model, endpoint: _EndpointState, failure: Failure) -> Response:
         if failure.kind is FailureKind.OVERFLOW:
@@ -367,18 +392,3 @@ def _is_asked(model: Model) -> bool:
 def _address(model: Model, endpoint: Endpoint) -> str | None:
     """Where a model is asked; None: at its provider's own address."""
     return _LOOPBACK if model.model.startswith(LOCAL) else endpoint.api_base
-
-
-def _with_reasoning(request: Mapping[str, Any], reasoning: Mapping[int, str]) -> dict[str, Any] | None:
-    """The request with the model's own reasoning in its messages; None where no message calls a tool.
-
-    An API that wants it wants it with every message that calls tools, so a blank stands in for the reasoning of steps
-    that other models made, or that nobody kept. LiteLLM drops the field from messages, so they are put into the body.
-    """
-    messages = [dict(message) for message in request["messages"]]
-    calling = [place for place, message in enumerate(messages) if message.get("tool_calls")]
-    if not calling:
-        return None
-    for place in {*calling, *reasoning}:
-        messages[place][REASONING] = reasoning.get(place, _NO_REASONING)
-    return {**request, "extra_body": {"messages": messages}}

@@ -11,7 +11,9 @@ from typing import Any
 
 from stepdown.builder.actions import Raw
 from stepdown.builder.actions.forms import plain_text
+from stepdown.builder.models.reasoning import sealed
 from stepdown.builder.models.usage import Reported, reported
+from stepdown.builder.records import REASONING, SEALED_REASONING
 
 _LONGEST_INTEGER = 400
 """Digits. A longer number is no float, and Python refuses to read one of several thousand digits."""
@@ -104,7 +106,8 @@ def read_answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
         "model": _field(response, "model"),
         "system_fingerprint": _field(response, "system_fingerprint"),
         "finish_reason": _field(fields, "native_finish_reason") or finish,
-        "reasoning": reasoning,
+        REASONING: reasoning,
+        SEALED_REASONING: sealed(message),
         "refusal": refusal,
     }
     return RawCompletion(

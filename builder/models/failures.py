@@ -16,8 +16,9 @@ from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import Any
 
-from stepdown.builder.models import wording
+from stepdown.builder.models import reasoning, wording
 from stepdown.builder.models.error_body import blamed, body_of, codes, own_words, said
+from stepdown.builder.models.reasoning import Wanted
 from stepdown.builder.records import clean_text
 
 _LONGEST = 300
@@ -25,8 +26,6 @@ _EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
 """LiteLLM's message for a body whose form it does not know."""
 _WRONG_CALL = re.compile(r"unexpected keyword argument|multiple values for|positional argument|not JSON serializable")
 _KEY_VARIABLE = re.compile(r"(API_?KEY|API_?TOKEN|ACCESS_?KEY|ACCESS_?TOKEN|SECRET|AUTH_?TOKEN|HF_TOKEN)[A-Z_]*$")
-REASONING = "reasoning_content"
-"""The field of an answer's message that holds a model's reasoning, and of a request's that gives it back."""
 _ACTION_FIELDS = frozenset({"tools", "response_format"})
 """How a request asks for actions; a server that takes none may say so with a 5xx."""
 _SHORTEST_KEY = 4
@@ -57,8 +56,8 @@ class Failure:
     """One short line without keys."""
     wait: float | None = None
     """Seconds that the provider asks to wait."""
-    wants_reasoning: bool = False
-    """Whether the API wants the model's own reasoning back with its tool calls."""
+    wants: Wanted | None = None
+    """What the API wants of the messages that call tools, where that is why it refuses them."""
     in_protocol: bool = False
     """Whether it can be mended only in the config's protocol, which is frozen for a run: another model or parameter."""
 
@@ -111,7 +110,7 @@ def classify(
     body = body_of(reply)
     text = _with_upstream_words(text, body)
     line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
-    told, words = list(codes(body)), own_words(body, text, {*parameters, REASONING})
+    told, words = list(codes(body)), own_words(body, text, {*parameters, *reasoning.NAMES})
     if status == 429 and "insufficient_quota" in [*told, *words.split()]:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
     if wording.tells_no_key(words):
@@ -133,8 +132,8 @@ def classify(
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")
     if status == 403:
         return Failure(FailureKind.STOPPED, f"the key may not use it: {line}")
-    if status in (400, 422) and wording.tells_reasoning_wanted(words):
-        return Failure(FailureKind.REJECTED, line, wants_reasoning=True)
+    if status in (400, 422) and (wants := reasoning.wanted(words, list(said(body)) or [text])):
+        return Failure(FailureKind.REJECTED, line, wants=wants)
     if "model_not_found" not in told and (cure := wording.remedy(told, words, set(blamed(body)), parameters)):
         return _unsuited(f"it takes no such request: {line}; {cure}")
     if status in (404, 405) and reply is not None and not wording.names_a_model(told, words):

@@ -88,11 +88,6 @@ _UNSUITED = re.compile(
 _ABOUT_THE_PREFIX = re.compile(
     r"\b(messages?|prompts?|input (tokens?|length|messages?)|contexts?|conversations?)\b", re.IGNORECASE
 )
-_REASONING_WANTED = re.compile(
-    r"reasoning_content\b.{0,80}\b(is missing|is required|must be (passed|sent|provided|included)|cannot be empty)"
-    r"|missing (the )?(required )?(field )?reasoning_content",
-    re.IGNORECASE,
-)
 _STREAMING = re.compile(
     r"only (supports?|accepts?) stream|stream(ing)? mode only|(set|must be) stream(ing)?\W+true", re.IGNORECASE
 )
@@ -110,11 +105,6 @@ def tells_refusal(codes: Iterable[str], words: str) -> bool:
 
 def tells_unknown_model(codes: Iterable[str], words: str) -> bool:
     return "model_not_found" in codes or bool(_UNKNOWN_MODEL.search(words))
-
-
-def tells_reasoning_wanted(words: str) -> bool:
-    """Whether the API wants the model's own reasoning back with its tool calls."""
-    return bool(_REASONING_WANTED.search(words))
 
 
 def names_a_model(codes: Iterable[str], words: str) -> bool:
