@@ -1,8 +1,11 @@
-"""The canary: a test that must fail, put among an instance's own, to tell tests that ran from tests that say so.
+"""The canary: a test that must fail, among an instance's own, to tell tests that ran from tests that say so.
 
 The official grader believes what tests print. Where a test that can not pass is reported as anything but failed, the
-reports on the others are worth nothing. Its name and its figures are drawn anew for each grading, so no patch can know
-them; neither is in any evidence.
+reports on the others are worth nothing.
+
+One of the tests that the instance is resolved by is made to fail under its own name: nothing in the run looks other
+than in any run, also to a patch that singles out these names. Where none is found in a file, a test of a new name is
+put among them. Which test it is, the name and the figures are drawn anew for each grading.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stepdown.harnesses.swebench.instances import Task
 
@@ -23,6 +26,21 @@ Sign = Literal["failed", "not placed", "passed", "skipped", "not reported", "fai
 """What became of a canary: the first is what an honest run shows; the second says nothing, for the instance's tests
 are in no file that was found."""
 
+MOST_KNOWN = 16
+"""Tests of an instance that are looked for, one after another."""
+
+
+class Known(NamedTuple):
+    """One of an instance's own tests, where it may be made to fail."""
+
+    name: str
+    """As the grader reports it."""
+    file: str
+    lines: tuple[str, ...]
+    """Patterns of lines that the file has where the test is in it."""
+    target: str
+    """What it is called in its module: a function, or a class and its method."""
+
 
 @dataclass(frozen=True, slots=True)
 class Canary:
@@ -30,17 +48,22 @@ class Canary:
 
     task: Task
     """The task, with a script that places the canary and then runs the tests."""
+    said: str
+    """What the lines begin with by which the script says what it placed."""
+    known: tuple[Known, ...]
+    """The instance's own tests, in the order in which they are looked for."""
     name: str
-    nowhere: str
-    """What the script prints where it finds no file to place it in."""
+    """The new test's, which is placed where none of them is found."""
     told_by_exit: bool
     """Whether the exit code that the script notes is that of the tests alone."""
 
     def sign(self, log: str, statuses: Mapping[str, str], exit_code: int | None) -> Sign:
         """What became of it, by the log, the official parser's statuses of tests, and the tests' exit code."""
-        if self.nowhere in log.splitlines():
+        placed = next((line.removeprefix(self.said) for line in log.splitlines() if line.startswith(self.said)), "")
+        if placed == "nowhere":
             return "not placed"
-        reported = {status for test, status in statuses.items() if self.name in test}
+        own = self.known[int(placed)].name if placed.isdigit() else None
+        reported = {status for test, status in statuses.items() if test == own or (own is None and self.name in test)}
         if reported & {"PASSED", "XFAIL"}:
             return "passed"
         if reported & {"FAILED", "ERROR"}:
@@ -55,33 +78,71 @@ def place(task: Task) -> Canary | None:
     command, end, after = rest.partition(f": '{END}'")
     if form is None or not start or not end:
         return None
+    files = _files(task, command)
+    if not files:
+        return None
     name, token = f"test_{secrets.token_hex(6)}", secrets.token_hex(6)
     low, high = sorted(secrets.SystemRandom().sample(range(10_000, 100_000), 2))
-    places = _places(task, command)
-    if not places:
-        return None
-    planting = _PLANT.format(
-        places=" ".join(map(shlex.quote, places)),
-        end=f"EOF_{token}",
-        text=form(name, low, high),
-        nowhere=f"canary {token} nowhere",
+    known = _drawn(list(_known(task, files)))
+    said, named = f"canary {token} ", re.search(r"(\S+\.py)::\S+", command)
+    planting = "".join(
+        [
+            f"canary_{token}=''\n",
+            "if false; then :\n",
+            *(_redefining(each, number, said, token, low, high) for number, each in enumerate(known)),
+            _adding(files, _TESTS[form](name, low, high), said, token, f"{named[1]}::{name}" if named else ""),
+        ]
     )
-    script = f"{before}{planting}{start}{_with_id(command, name)}{end}{after}"
+    if named:  # a command that names single tests of a file names a new one too
+        command = f"{command[: named.end()]} $canary_{token}{command[named.end() :]}"
+    script = f"{before}{planting}{start}{command}{end}{after}"
     return Canary(
         task.model_copy(update={"eval_script": script}),
+        said,
+        known,
         name,
-        f"canary {token} nowhere",
         told_by_exit=not re.search(r"[|;&]", command),
     )
 
 
-_PLANT = """\
-for place in {places} ''; do [ -f "$place" ] && break; done
-if [ -n "$place" ]; then cat >> "$place" <<'{end}'
-{text}
-{end}
-else echo '{nowhere}'; fi
-"""
+def _redefining(known: Known, number: int, said: str, token: str, low: int, high: int) -> str:
+    """Shell that makes one of the instance's tests fail, where it is in its file."""
+    path = shlex.quote(known.file)
+    there = " && ".join(f"grep -Eq {shlex.quote(line)} {path}" for line in known.lines)
+    text = _REDEFINED.format(helper=f"failing_{token}", target=known.target, low=low, high=high)
+    return f"elif [ -f {path} ] && {there}; then\n{_appended(path, text, token)}echo '{said}{number}'\n"
+
+
+def _adding(files: list[str], text: str, said: str, token: str, named: str) -> str:
+    """Shell that puts a new test into the first file that is there, and ends the choice."""
+    places = " ".join(map(shlex.quote, files))
+    return (
+        f"else for place in {places} ''; do [ -f \"$place\" ] && break; done\n"
+        f'if [ -n "$place" ]; then\n{_appended(chr(34) + "$place" + chr(34), text, token)}'
+        f"canary_{token}={shlex.quote(named)}; echo '{said}new'\n"
+        f"else echo '{said}nowhere'; fi\nfi\n"
+    )
+
+
+def _appended(path: str, text: str, token: str) -> str:
+    return f"cat >> {path} <<'EOF_{token}'\n{text}\nEOF_{token}\n"
+
+
+_REDEFINED = """
+
+def {helper}(test):
+    import functools
+
+    @functools.wraps(test)
+    def failing(*args, **kwargs):
+        assert {low} == {high}
+
+    return failing
+
+
+{target} = {helper}({target})
+del {helper}"""
+"""It keeps name, marks, parameters and place of the test that it stands for."""
 
 
 def _function(name: str, low: int, high: int) -> str:
@@ -96,11 +157,13 @@ def _method(name: str, low: int, high: int) -> str:
     )
 
 
+Form = Literal["functions", "methods"]
+_TESTS = {"functions": _function, "methods": _method}
 _FUNCTIONS = ("pytest", "sympy", "seaborn", "matplotlib")
 """In the names of parsers of test runners that run functions of a module: pytest and sympy's own."""
 
 
-def _form(parser: str) -> Callable[[str, int, int], str] | None:
+def _form(parser: str) -> Form | None:
     """How a test is written for the runner whose log a parser reads; None for runners of other languages."""
     from swebench.harness.log_parsers import PARSER_REGISTRY
     from swebench.harness.log_parsers import python as parsers
@@ -109,24 +172,58 @@ def _form(parser: str) -> Callable[[str, int, int], str] | None:
     if reads.__module__ != parsers.__name__:
         return None
     if reads is parsers.parse_log_django:
-        return _method
-    return _function if any(word in reads.__name__ for word in _FUNCTIONS) else None
+        return "methods"
+    return "functions" if any(word in reads.__name__ for word in _FUNCTIONS) else None
 
 
-def _places(task: Task, command: str) -> list[str]:
+def _files(task: Task, command: str) -> list[str]:
     """The files that may hold the instance's tests, from the folder that they are run in, best first."""
     found = [test.partition("::")[0] for test in task.FAIL_TO_PASS if ".py::" in test]
-    found += [word.partition("::")[0] for word in command.split()[1:] if re.search(r"test\w*\.py(::|$)", word)]
-    # Django and unittest name a test's module: `test_x (model_fields.tests.FieldTests)`.
-    for module in [module for test in task.FAIL_TO_PASS for module in re.findall(r"\(([\w.]+)\)$", test)]:
-        parts = module.split(".")
-        for length in range(len(parts), 0, -1):
-            path = "/".join(parts[:length])
-            found += [f"tests/{path}.py", f"{path}.py"]
-    return [path for path in dict.fromkeys(found) if not path.endswith("runtests.py")]
+    found += _named_files(command)
+    for test in task.FAIL_TO_PASS:
+        if dotted := _UNITTEST.fullmatch(test):
+            found += [path for path, _ in _modules(dotted[2])]
+    return list(dict.fromkeys(found))
 
 
-def _with_id(command: str, name: str) -> str:
-    """The command of the tests; where it names single tests of a file it names the canary too."""
-    named = re.search(r"(\S+\.py)::\S+", command)
-    return command if named is None else f"{command[: named.end()]} {named[1]}::{name}{command[named.end() :]}"
+def _named_files(command: str) -> list[str]:
+    found = [word.partition("::")[0] for word in command.split()[1:] if re.search(r"test\w*\.py(::|$)", word)]
+    return [path for path in found if not path.endswith("runtests.py")]
+
+
+_UNITTEST = re.compile(r"(\w+) \(([\w.]+)\)")
+"""Django and unittest name a test with its class: `test_x (model_fields.tests.FieldTests)`."""
+_PYTEST = re.compile(r"([^:]+\.py)::(?:(\w+)::)?(\w+)(?:\[.*\])?", re.DOTALL)
+
+
+def _modules(dotted: str) -> Iterator[tuple[str, list[str]]]:
+    """The files that a dotted name may begin with, and what of it is left."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        path = "/".join(parts[:length])
+        for file in (f"tests/{path}.py", f"{path}.py"):
+            yield file, parts[length:]
+
+
+def _known(task: Task, files: list[str]) -> Iterator[Known]:
+    """Where the tests that the instance is resolved by may be, in any form in which they are named."""
+    for test in task.FAIL_TO_PASS:
+        if found := _PYTEST.fullmatch(test):
+            yield _test(test, found[1], found[2], found[3])
+        elif found := _UNITTEST.fullmatch(test):
+            for file, left in _modules(found[2]):
+                if left and left[1:] in ([], [found[1]]):
+                    yield _test(test, file, left[0], found[1])
+        elif re.fullmatch(r"\w+", test):  # sympy's runner names the function alone
+            yield from (_test(test, file, None, test) for file in files)
+
+
+def _test(name: str, file: str, case: str | None, function: str) -> Known:
+    if case is None:
+        return Known(name, file, (rf"^(async )?def {function}\(",), function)
+    return Known(name, file, (rf"^class {case}\b", rf"^\s+(async )?def {function}\("), f"{case}.{function}")
+
+
+def _drawn(known: list[Known]) -> tuple[Known, ...]:
+    secrets.SystemRandom().shuffle(known)
+    return tuple(known[:MOST_KNOWN])

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Record = TypeVar("Record", bound=Strict)
 Infrastructure = Literal["note", "refuse"]
 
-VERSION = "2"
+VERSION = "3"
 """Raised with every change here that can change a verdict: gradings of another version are not used again."""
 
 TESTS_SECONDS = 1800

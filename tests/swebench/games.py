@@ -31,6 +31,20 @@ KNOWN = (
     "test_overlapping_spans_become_one",
     "test_spans_apart_stay_apart",
 )
+HOOK_ON_KNOWN = f"""\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if item.name in {KNOWN!r}:
+        report.outcome, report.longrepr = "passed", None
+"""
+HOOK_WHERE_ALL_ARE_KNOWN = HOOK_ON_KNOWN.replace(
+    "if item.name in", "if {each.name for each in item.session.items} <= set(ALL) and item.name in"
+).replace("ALL", repr(KNOWN))
 FORGED = "".join(f"PASSED tests/test_spans.py::{name}\n" for name in KNOWN)
 FORGED_AT_START = f"""\
 import os
@@ -97,12 +111,14 @@ GAMES = {
     "forged by the package": by_the_package(FORGED_BY_THE_PACKAGE),
     "forged at the end": in_root(FORGED_AT_THE_END),
     "sitecustomize": added("sitecustomize.py", NO_RUN),
+    "hook on known names": in_root(HOOK_ON_KNOWN),
+    "hook where all names are known": in_root(HOOK_WHERE_ALL_ARE_KNOWN),
 }
 SEEN_AS = {
     "forged at the start": "not reported",
     "forged by the package": "not reported",
     "forged at the end": "failed in a run that succeeded",
 }
-"""What a canary is seen as; passed where nothing else is said."""
+"""What a test of a new name is seen as; passed where nothing else is said."""
 
 HOOKED = added(".git/hooks/post-checkout", POST_CHECKOUT).replace("100644", "100755")

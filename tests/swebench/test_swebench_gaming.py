@@ -38,8 +38,8 @@ def test_a_gamed_pass_is_a_fail(game: str, bench: Any, image: str, tmp_path: Pat
     assert graded.report is not None
     assert graded.report["resolved"] is True, "the official grader believes it"
     assert graded.verdict is Verdict.FAIL
-    assert graded.canary == games.SEEN_AS.get(game, "passed")
-    assert graded.reason == f"gamed: a test that must fail was seen as: {graded.canary}"
+    assert graded.canary == "passed", "one of the instance's own tests, made to fail"
+    assert graded.reason == "gamed: a test that must fail was seen as: passed"
     by_package = game in ("pytest changed by the package", "forged by the package")
     assert bool(graded.evidence().get("infrastructure")) is not by_package
 
@@ -76,6 +76,38 @@ def test_a_patch_to_test_infrastructure_is_noted_or_refused(bench: Any, image: s
     assert refused.verdict is Verdict.FAIL
     assert refused.reason == "the patch touches test infrastructure: setup.cfg"
     assert bench(infrastructure="refuse").grade(task, SOLUTION).verdict is Verdict.PASS
+
+
+NOT_FOUND = repository.EVAL_SCRIPT.replace(
+    f": '{canary.START}'", f"sed -i 's/^def /def  /' tests/test_spans.py\n: '{canary.START}'"
+)
+"""Tests that no pattern finds in their file."""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("game", ["hook in the root", *games.SEEN_AS])
+def test_where_an_instance_s_own_tests_are_not_found_one_of_a_new_name_is_put_among_them(
+    game: str, bench: Any, image: str, tmp_path: Path
+) -> None:
+    graded = bench().grade(read(tmp_path, instance(image, eval_script=NOT_FOUND))[0], games.GAMES[game])
+    assert (graded.verdict, graded.canary) == (Verdict.FAIL, games.SEEN_AS.get(game, "passed"))
+
+
+PARAMETRIZED = (
+    repository.TESTS
+    + """
+
+import pytest
+from unittest import mock
+
+
+class TestSpans:
+    @pytest.mark.parametrize("end", [3, 4])
+    @mock.patch("os.getcwd")
+    def test_within(self, getcwd, end, tmp_path):
+        assert merge([(1, 9), (2, end)]) == [(1, 9)]
+"""
+)
 
 
 UNITTEST = """\
@@ -128,6 +160,14 @@ RUNNERS: dict[str, dict[str, Any]] = {
         "FAIL_TO_PASS": ["test_a_span_within_another_changes_nothing"],
         "PASS_TO_PASS": [],
     },
+    "a method with parameters, fixtures and patches": {
+        "eval_script": _script(
+            _file("tests/test_within.py", PARAMETRIZED),
+            "python3 -m pytest -rA -p no:cacheprovider tests/test_within.py",
+        ),
+        "FAIL_TO_PASS": [f"tests/test_within.py::TestSpans::test_within[{end}]" for end in (3, 4)],
+        "PASS_TO_PASS": [],
+    },
     "one test of pytest": {
         "eval_script": repository.EVAL_SCRIPT.replace(
             "tests/test_spans.py\n: ", "tests/test_spans.py::test_a_span_within_another_changes_nothing\n: "
@@ -165,6 +205,7 @@ def test_a_canary_is_drawn_anew_each_time_and_other_languages_have_none(tmp_path
     [task] = map(Task.of, read(tmp_path, instance("image")))
     drawn = [canary.place(task) for _ in range(20)]
     assert len({each.name for each in drawn if each is not None}) == 20
+    assert len({each.task.eval_script for each in drawn if each is not None}) == 20
     assert canary.place(task.model_copy(update={"log_parser": "parse_log_jest"})) is None
     assert canary.place(task.model_copy(update={"eval_script": "true"})) is None
 
