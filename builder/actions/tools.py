@@ -55,19 +55,16 @@ def _offered(prefix: Prefix) -> set[str]:
 def provider_names(prefix: Prefix) -> dict[str, str]:
     """A valid, unique name for every name in the prefix; a valid one stays as it is.
 
-    Tools come first, so their names never depend on what models called before.
+    Tools come first, so their names never depend on what models called before. Nor does what a prefix is rendered as
+    depend on what is called later: a name that is taken by then gives way, so that providers find what they kept.
     """
     tools = [str(tool["function"]["name"]) for tool in prefix.tools]
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for group in (tools, list(_called(prefix.messages))):
-        valid = [name for name in group if _VALID.fullmatch(name) and name not in taken]
-        names |= {name: name for name in valid if name not in names}
-        taken |= set(valid)
-        for name in group:
-            if name not in names:
-                names[name] = _fresh(name, taken)
-                taken.add(names[name])
+    names = {name: name for name in tools if _VALID.fullmatch(name)}
+    taken = set(names)
+    for name in (*tools, *_called(prefix.messages)):
+        if name not in names:
+            names[name] = name if _VALID.fullmatch(name) and name not in taken else _fresh(name, taken)
+            taken.add(names[name])
     return names
 
 

@@ -27,6 +27,8 @@ class Question:
     reasoning: Mapping[int, Reasoning] = field(default_factory=dict, repr=False, compare=False)
     """The model's own reasoning behind its earlier steps, by the place of their messages in the prefix. It is sent to
     APIs that want it and is no part of the key: a prefix does not tell who made its steps."""
+    grows: bool = field(default=False, repr=False, compare=False)
+    """Whether later questions go on from this prefix, so that a provider does well to keep it. No part of the key."""
     _keys: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, exact: bool = False) -> str:

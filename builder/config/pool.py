@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -77,6 +77,14 @@ class Model(Strict):
     """The list price. A budget in US dollars needs it for every model of a provider."""
     weights: Weights | None = None
     """The weight file of a `local/` model; only such a model has one."""
+    prompt_cache: Literal["auto", "off"] = Field("auto", exclude_if=lambda value: value == "auto")
+    """Whether the provider is asked to keep prompts, so that the next call reads what it shares with the last one:
+    `auto` asks where a provider wants to be asked (Anthropic's models), `off` never. No answer depends on it."""
+
+    @field_validator("prompt_cache", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, value: object) -> object:
+        return "off" if value is False else value  # what YAML makes of a bare `off`
 
     @field_validator("parameters")
     @classmethod
@@ -100,7 +108,8 @@ class Model(Strict):
     def identity(self) -> str:
         """Digest of what the model *is*: its name at the provider, revision or weights, and request adapter.
 
-        Not its name in this pool, price, limits or address: those may change without making it another model.
+        Not its name in this pool, price, limits, prompt caching or address: those may change without making it another
+        model.
         """
         weights = [self.weights.sha256, self.weights.n_ctx] if self.weights else None
         return digest([self.model, self.revision, weights, self.actions, ADAPTER_VERSION[self.actions]])

@@ -21,7 +21,7 @@ class Provider(Protocol):
     """Where responses are bought: `models.Client`. Raises Technical, RunStopped or Interrupted."""
 
     def complete(
-        self, model: Model, prefix: Prefix, sample: Sample, reasoning: Mapping[int, Reasoning]
+        self, model: Model, prefix: Prefix, sample: Sample, reasoning: Mapping[int, Reasoning], grows: bool
     ) -> Completion: ...
 
 
@@ -67,10 +67,16 @@ class Calls:
         self._receipt = Receipt()
 
     def question(
-        self, model: Model, prefix: Prefix, step: int, sample: Sample, reasoning: Mapping[int, Reasoning] | None = None
+        self,
+        model: Model,
+        prefix: Prefix,
+        step: int,
+        sample: Sample,
+        reasoning: Mapping[int, Reasoning] | None = None,
+        grows: bool = False,
     ) -> Question:
         """A question about this instance, as the cache keys it; `reasoning` is the model's own behind its earlier
-        steps, by the place of their messages.
+        steps, by the place of their messages. `grows`: later questions go on from this prefix.
         """
         return Question(
             workload=self._harness.name,
@@ -81,6 +87,7 @@ class Calls:
             prefix=prefix,
             sample=sample,
             reasoning=reasoning or {},
+            grows=grows,
         )
 
     def fetch(self, question: Question) -> Answer:
@@ -117,7 +124,9 @@ class Calls:
     def _request(self, question: Question) -> Response:
         model = question.model
         if not model.model.startswith(WORKLOAD):
-            completion = self._provider.complete(model, question.prefix, question.sample, question.reasoning)
+            completion = self._provider.complete(
+                model, question.prefix, question.sample, question.reasoning, question.grows
+            )
             self._receipt.attempts += completion.attempts
             return completion.response
         name = model.model.removeprefix(WORKLOAD)

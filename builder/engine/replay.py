@@ -238,7 +238,9 @@ class Replayer:
 
     def _ask(self, name: str, prefix: Prefix, before: Sequence[Step], sample: Sample, current: Trajectory) -> Response:
         reasoning = own_reasoning(name, prefix, before)
-        question = self._calls.question(self._pool.by_name[name], prefix, len(before) + 1, sample, reasoning)
+        question = self._calls.question(
+            self._pool.by_name[name], prefix, len(before) + 1, sample, reasoning, grows=self._harness.multi_step
+        )
         known = _from_current(question, current)
         return known if known is not None else self._calls.fetch(question).response
 

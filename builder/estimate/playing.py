@@ -136,7 +136,12 @@ class _NoProvider:
     """A provider that answers nothing: imported and reference seeds need none."""
 
     def complete(
-        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, Reasoning] | None = None
+        self,
+        model: Model,
+        prefix: Prefix,
+        sample: Sample = FIRST,
+        reasoning: Mapping[int, Reasoning] | None = None,
+        grows: bool = False,
     ) -> Completion:
         raise Technical(f"{model.name} is not asked for an estimate")
 

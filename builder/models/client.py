@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from stepdown.builder.common import tokens
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
-from stepdown.builder.models import proxies
+from stepdown.builder.models import prompt_cache, proxies
 from stepdown.builder.models.envelope import Unusable
 from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
 from stepdown.builder.models.local import Runtime
@@ -26,6 +26,7 @@ from stepdown.builder.models.provider import CutOff, Rejected, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
 from stepdown.builder.models.reasoning import Form, Wanted, forms
+from stepdown.builder.models.warming import PromptWarming
 from stepdown.builder.records import FIRST, WITHOUT_THINKING, Prefix, Reasoning, Response, Sample, Stop, Usage
 
 _NO_KEY = "none"
@@ -61,6 +62,7 @@ class _EndpointState:
     def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
         self.settings = endpoint
         self.outage = Outage(longest_wait)
+        self.warming = PromptWarming(clock) if prompt_cache.is_asked(model) else None
         self.wants: Wanted | None = None
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
@@ -145,10 +147,16 @@ class Client:
         self._closed = False
 
     def complete(
-        self, model: Model, prefix: Prefix, sample: Sample = FIRST, reasoning: Mapping[int, Reasoning] | None = None
+        self,
+        model: Model,
+        prefix: Prefix,
+        sample: Sample = FIRST,
+        reasoning: Mapping[int, Reasoning] | None = None,
+        grows: bool = False,
     ) -> Completion:
         """The model's response to a prefix. `reasoning` is the model's own behind its earlier steps, by the place of
-        their messages; texts are sent where its API wants them, what is sealed wherever it gave such.
+        their messages; texts are sent where its API wants them, what is sealed wherever it gave such. `grows`: later
+        calls go on from this prefix, so its provider is asked to keep it.
 
         Where the model's parameters hold a `seed`, it is shifted by the sample: samples differ and can be had again.
 
@@ -157,13 +165,14 @@ class Client:
         installed.
         """
         endpoint = self._endpoints[model.name]
-        request = self._request_body(model, prefix, sample)
+        request = prompt_cache.marked(model, self._request_body(model, prefix, sample), grows)
         own = (reasoning or {}) if model.actions == "tools" else {}
         errors: list[str] = []
 
         def attempt() -> Response:
+            warming = endpoint.warming.turn(prefix, self._wait) if endpoint.warming and grows else nullcontext()
             try:
-                with endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
+                with warming, endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
                     admitted = endpoint.admit(request, self._wait)
                     with self._count_under_way(), self._watch_for_outage(model, endpoint):
                         response = self._request_once(model, endpoint, request, prefix, own)
