@@ -73,9 +73,6 @@ class _MemoryStore:
     def put(self, key: str, value: Any) -> None:
         self._values[key] = value
 
-    def keys(self) -> Iterator[str]:
-        return iter(list(self._values))
-
     def delete(self, key: str) -> None:
         self._values.pop(key, None)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import sqlite3
+import tempfile
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.responses import Cache
-from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.cache.store import EARLIER_DATABASE, DiskStore
+from stepdown.builder.cache.table import FILE_NAME
 from stepdown.builder.config.pool import Model
 from stepdown.builder.errors import BadInput, Technical
-from stepdown.builder.records import Prefix, Response, Sample, ToolCall
+from stepdown.builder.records import Prefix, Response, Sample, ToolCall, digest
 
 PARTS: dict[str, list[Any]] = {
     "workload": ["bfcl", "qmsum"],
@@ -55,6 +57,16 @@ def response_of(cache: Cache, asked: Question) -> Response | None:
 def test_every_part_of_a_question_is_part_of_its_key(chosen: dict[str, int]) -> None:
     other = question(**{name: PARTS[name][index] for name, index in chosen.items()})
     assert (other.key() == question().key()) == (not any(chosen.values()))
+
+
+@given(name=st.text(st.characters(exclude_categories=["Cs"])), number=st.integers(0, 10**6), exact=st.booleans())
+def test_a_key_is_the_digest_of_all_parts_so_caches_of_before_are_found(name: str, number: int, exact: bool) -> None:
+    model = Model(name="x", model="openai/x", parameters={"temperature": 0.5, "stop": [name]})
+    prefix = Prefix.start([{"role": "user", "content": name}], mask=lambda text: "masked")
+    one = question(workload=name, instance=name, step=number, model=model, prefix=prefix, sample=Sample(name, number))
+    digests = prefix.exact if exact else prefix.canonical
+    parts = [name, "1", name, number, model.identity, model.parameters, digests, exact, name, number]
+    assert one.key(exact) == digest(parts)
 
 
 def test_the_key_is_not_moved_by_a_models_name_price() -> None:
@@ -116,40 +128,31 @@ def test_a_response_that_repeats_volatile_text_serves_its_own_prefix_only(cache:
     assert response_of(cache, other) == Response("cat /tmp/b2")
 
 
-def test_a_pickled_entry_of_another_hand_is_not_loaded(cache: Cache, tmp_path: Path) -> None:
-    """diskcache's own JSONDisk would run it."""
-    sentinel = tmp_path / "pwned"
-
-    class Bait:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return Path.touch, (sentinel,)
-
+@pytest.mark.parametrize("value", ["", "broken", b"", b"\x00\x01", b"x\x9c broken", zlib.compress(b"{}" * 9)[:-3], 7])
+def test_a_corrupt_entry_counts_as_absent_and_is_replaced(cache: Cache, tmp_path: Path, value: object) -> None:
     cache.put(question(), Response("hi"))
-    with sqlite3.connect(tmp_path / "cache" / "cache.db") as db:
-        db.execute("UPDATE Cache SET mode = 4, value = ?", (pickle.dumps(Bait()),))
-    assert cache.get(question()) is None
-    assert not sentinel.exists()
-
-
-@pytest.mark.parametrize("value", [b"", b"\x00\x01", b"x\x9c broken"])
-def test_a_corrupt_entry_counts_as_absent_and_is_replaced(cache: Cache, tmp_path: Path, value: bytes) -> None:
-    cache.put(question(), Response("hi"))
-    with sqlite3.connect(tmp_path / "cache" / "cache.db") as db:
-        db.execute("UPDATE Cache SET value = ?", (value,))
+    with sqlite3.connect(tmp_path / "cache" / FILE_NAME) as db:
+        db.execute("UPDATE responses SET value = ?", (value,))
     assert cache.get(question()) is None
     cache.put(question(), Response("again"))
     assert response_of(cache, question()) == Response("again")
 
 
-def test_a_large_response_whose_file_is_gone_counts_as_absent(cache: Cache, tmp_path: Path) -> None:
-    import random
-
-    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=200_000))
-    cache.put(question(), Response(noise))
-    assert response_of(cache, question()) == Response(noise)
-    for path in (tmp_path / "cache").rglob("*.val"):
-        path.unlink()
+def test_an_entry_that_is_far_too_deep_counts_as_absent(cache: Cache, tmp_path: Path) -> None:
+    cache.put(question(), Response("hi"))
+    with sqlite3.connect(tmp_path / "cache" / FILE_NAME) as db:
+        db.execute("UPDATE responses SET value = ?", (zlib.compress(b"[" * 1_000_000),))
     assert cache.get(question()) is None
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"])), times=st.sampled_from([1, 400]))
+def test_any_text_comes_back_as_it_was_short_or_long(text: str, times: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        said = Response(text * times, (ToolCall("f", text),), extra={"reasoning": text})
+        first = Cache(DiskStore(Path(folder)), run="run-1")
+        first.put(question(), said)
+        assert response_of(first, question()) == said
+        first.close()
 
 
 @pytest.mark.parametrize(
@@ -173,8 +176,9 @@ def test_a_foreign_entry_that_is_no_response_counts_as_absent(cache: Cache, tmp_
     assert cache.get(question()) is None
 
 
-def test_a_folder_that_is_no_cache_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "cache.db").write_bytes(b"not a database" * 1000)
+@pytest.mark.parametrize("name", [FILE_NAME, EARLIER_DATABASE])
+def test_a_folder_that_is_no_cache_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"not a database" * 1000)
     with pytest.raises(BadInput, match="response cache"):
         DiskStore(tmp_path)
 

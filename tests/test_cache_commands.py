@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from stepdown.builder.cache.inventory import Inventory
+from stepdown.builder.cache.store import EARLIER_DATABASE
+from stepdown.builder.cache.table import FILE_NAME
 from stepdown.builder.run.folder import open_for_work
 from stepdown.builder.run.ledger import Ledger
 from tests.conftest import Shop, started, stepdown
+from tests.earlier_caches import made_earlier
 from tests.provider import FAULTS, Answer, Provider, Request, spawned
 from tests.test_bad_input import refused
 from tests.test_relabel import SKILLS, relabel, version_in
@@ -170,28 +173,44 @@ def test_verify_finds_nothing_wrong_with_a_sound_cache(shop: Shop, provider: Sta
     assert (result.code, result.out) == (0, f"{one.count()} entries, 0 corrupt\n")
 
 
+DAMAGES = [
+    ("UPDATE responses SET value = x'00' WHERE id = 2", "entry 2"),
+    ("UPDATE responses SET value = '{' WHERE id = 2", "entry 2"),
+    ("UPDATE responses SET value = 7 WHERE id = 2", "no text"),
+    ("UPDATE responses SET value = '{}' WHERE id = 2", "does not decode"),
+    ("UPDATE responses SET key = x'00' WHERE id = 2", "no key"),
+    ("UPDATE responses SET key = 'text' WHERE id = 2", "no key"),
+]
+EARLIER_DAMAGES = [
+    ("UPDATE Cache SET value = x'00' WHERE rowid = 2", "entry 2"),
+    ("UPDATE Cache SET key = x'00' WHERE rowid = 2", "no key"),
+    ("UPDATE Cache SET key = 'text', raw = 0 WHERE rowid = 2", "no key"),
+    ("UPDATE Cache SET value = x'789c8b8e0500011500b9' WHERE rowid = 2", "entry 2"),
+    ("UPDATE Cache SET value = NULL, mode = 2, filename = 'gone.val' WHERE rowid = 2", "entry 2"),
+    ("UPDATE Cache SET mode = 4 WHERE rowid = 2", "pickled"),
+]
+
+
 @pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        ("UPDATE Cache SET value = x'00' WHERE rowid = 2", "entry 2"),
-        ("UPDATE Cache SET key = x'00' WHERE rowid = 2", "no key"),
-        ("UPDATE Cache SET key = 'text', raw = 0 WHERE rowid = 2", "no key"),
-        ("UPDATE Cache SET value = x'789c8b8e0500011500b9' WHERE rowid = 2", "entry 2"),
-        ("UPDATE Cache SET value = NULL, mode = 2, filename = 'gone.val' WHERE rowid = 2", "entry 2"),
-        ("UPDATE Cache SET mode = 4 WHERE rowid = 2", "pickled"),
-    ],
+    ("damage", "words", "earlier"),
+    [(*case, earlier) for earlier in (False, True) for case in (EARLIER_DAMAGES if earlier else DAMAGES)],
 )
-def test_verify_names_what_is_corrupt_and_exits_2(shop: Shop, provider: Start, damage: str, words: str) -> None:
+def test_verify_names_what_is_corrupt_and_exits_2(
+    shop: Shop, provider: Start, damage: str, words: str, earlier: bool
+) -> None:
     one = provider(SKILLS)
     shop.build(shared(one.url))
-    with sqlite3.connect(shop.folder / "cache" / "cache.db") as db:
+    cache = shop.folder / "cache"
+    if earlier:
+        made_earlier(cache)
+    with sqlite3.connect(cache / (EARLIER_DATABASE if earlier else FILE_NAME)) as db:
         db.execute(damage)
-    result = stepdown("cache", "verify", str(shop.folder / "cache"))
+    result = stepdown("cache", "verify", str(cache))
     assert result.code == 2
     corrupt, count = result.out.splitlines()
     assert words in corrupt
     assert count == f"{one.count()} entries, 1 corrupt"
-    assert "unreadable: 1" in stepdown("cache", "stats", str(shop.folder / "cache")).out
+    assert "unreadable: 1" in stepdown("cache", "stats", str(cache)).out
     # It is in nobody's way: the run, its files and a pruning do without it.
     assert stepdown("cache", "prune", str(shop.run), "--yes").code == 0
     assert shop.resume().code == 0
@@ -201,8 +220,8 @@ def test_looking_makes_no_cache_where_there_is_none(tmp_path: Path) -> None:
     for command in ("stats", "verify"):
         refused(stepdown("cache", command, str(tmp_path / "none")), str(tmp_path / "none"), "no response cache")
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "cache.db").write_bytes(b"not a database" * 1000)
-    refused(stepdown("cache", "verify", str(tmp_path)), str(tmp_path), "can not be read")
+    (tmp_path / FILE_NAME).write_bytes(b"not a database" * 1000)
+    refused(stepdown("cache", "verify", str(tmp_path)), str(tmp_path), "can not be used")
 
 
 def test_runs_of_different_caches_are_not_pruned_together(shop: Shop, provider: Start) -> None:

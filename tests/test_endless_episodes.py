@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from stepdown.builder.artifacts.labelling import label_run
-from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.cache.inventory import Inventory
 from stepdown.builder.config.loading import config_of
 from stepdown.builder.engine import replay
 from stepdown.builder.errors import Interrupted
@@ -67,7 +67,7 @@ def test_a_run_that_is_told_to_stop_ends_between_the_steps_of_a_trial(shop: Shop
     looked_for_names, asked = 2, 5
     with pytest.raises(Interrupted):
         label_run(shop.run, config_of(settings(looked_for_names + asked), shop.folder), stop=STOP)
-    with closing(DiskStore(shop.run / "cache")) as kept:
-        assert len(list(kept.keys())) == asked
+    with Inventory(shop.run / "cache") as kept:
+        assert len(list(kept.read_entries())) == asked
     assert shop.resume().code == 0
     assert shop.read_json("spend.json")["calls"] == replay.MOST_SEED_CALLS

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stepdown.builder.cache.question import is_key
 from stepdown.builder.cache.responses import Entry
-from stepdown.builder.cache.store import COMPRESSION, DATABASE, JsonOnly, is_cache
+from stepdown.builder.cache.store import is_cache, is_earlier
+from stepdown.builder.cache.stored import PAGE, StoredValue, Values
+from stepdown.builder.cache.table import TableValues, is_table
 from stepdown.builder.errors import BadInput
-
-PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     """An entry as it is stored. `key` or `entry` is None where it cannot be read; `problem` then says why."""
 
-    row: int
-    """Its place in the cache's table, which names it where the key is unreadable."""
+    place: str
+    """What names it where the key is unreadable: its row, and the file where that is not the cache's own table."""
     key: str | None
     entry: Entry | None
     size: int
@@ -41,70 +38,19 @@ class Inventory:
         self._folder = folder
         if not is_cache(folder):
             raise BadInput("no response cache is here", file=folder)
-        self._disk = JsonOnly(str(folder), compress_level=COMPRESSION)
-        with self._report_unreadable():
-            address = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
-            self._db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=60)
-
-    @contextmanager
-    def _report_unreadable(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise BadInput(f"the response cache can not be read: {error}", file=self._folder) from error
-
-    def _read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._report_unreadable():
-            return self._db.execute(query, tuple(values)).fetchall()
+        self._files = list(_open_files(folder))
 
     def read_entries(self) -> Iterator[StoredEntry]:
         """Every entry that is there now, read in portions. What others add meanwhile is left out."""
-        ((end,),) = self._read("SELECT coalesce(max(rowid), 0) FROM Cache")
-        last = 0
-        while page := self._read(
-            "SELECT rowid, key, raw, mode, filename, value, store_time, "
-            "coalesce(length(key), 0) + coalesce(length(value), 0) + coalesce(size, 0) "
-            "FROM Cache WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ?",
-            (last, end, PAGE),
-        ):
-            last = page[-1][0]
-            yield from (self._read_entry(*row) for row in page)
-
-    def _read_entry(
-        self,
-        row: int,
-        key: Any,
-        raw: int,
-        mode: int,
-        filename: str | None,
-        value: Any,
-        stored: float | None,
-        size: int,
-    ) -> StoredEntry:
-        name: Any = None
-        try:
-            name = self._disk.get(key, bool(raw))
-            if not is_key(name):
-                return StoredEntry(row, None, None, size, stored or 0.0, "its key is not a digest")
-            entry = Entry.from_json(name, self._disk.fetch(mode, filename, value, False))
-            if not is_key(entry.prefix_digest):
-                raise ValueError("its prefix is not a digest")
-        except OSError as error:
-            problem = f"its file can not be read: {error.strerror}"
-        except (ValueError, TypeError, KeyError, EOFError, RecursionError, zlib.error) as error:
-            problem = f"{'its key' if name is None else 'it'} does not decode: {error}"
-        else:
-            return StoredEntry(row, name, entry, size, stored or 0.0)
-        return StoredEntry(row, name, None, size, stored or 0.0, problem)
+        for file in self._files:
+            yield from map(_entry, file.read())
 
     def count_held(self, keys: Iterable[str]) -> tuple[int, int]:
         """How many of these keys the cache holds, and how many keys these are."""
-        found = asked = 0
-        stored = (self._disk.put(key)[0] for key in keys)
-        while page := list(itertools.islice(stored, PAGE)):
-            marks = ",".join("?" * len(page))
-            ((there,),) = self._read(f"SELECT count(*) FROM Cache WHERE raw = 1 AND key IN ({marks})", page)  # noqa: S608
-            found, asked = found + int(there), asked + len(page)
+        found, asked, left = 0, 0, iter(keys)
+        while page := list(itertools.islice(left, PAGE)):
+            found += len(set[str]().union(*(file.held(page) for file in self._files)))
+            asked += len(page)
         return found, asked
 
     def bytes_on_disk(self) -> int:
@@ -112,10 +58,39 @@ class Inventory:
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
 
     def close(self) -> None:
-        self._db.close()
+        for file in self._files:
+            file.close()
 
     def __enter__(self) -> Inventory:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _open_files(folder: Path) -> Iterator[Values]:
+    if is_earlier(folder):
+        from stepdown.builder.cache.earlier import EarlierValues  # diskcache is loaded by those who need it
+
+        yield EarlierValues(folder)
+    if is_table(folder):
+        yield TableValues(folder)
+
+
+def _entry(found: StoredValue) -> StoredEntry:
+    key = found.key if is_key(found.key) else None
+    entry, problem = None, found.problem
+    if not problem:
+        entry, problem = _read_entry(key, found.value)
+    return StoredEntry(found.place, key, entry, found.size, found.stored, problem)
+
+
+def _read_entry(key: str | None, value: Any) -> tuple[Entry | None, str]:
+    """The entry of this value, or what is wrong with it."""
+    if key is None:
+        return None, "its key is not a digest"
+    try:
+        entry = Entry.from_json(key, value)
+    except (ValueError, TypeError, KeyError) as error:
+        return None, f"it does not decode: {error}"
+    return (entry, "") if is_key(entry.prefix_digest) else (None, "its prefix is not a digest")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from stepdown.builder.actions.rereading import reread
 from stepdown.builder.config.pool import WORKLOAD, Model
-from stepdown.builder.records import Prefix, Reasoning, Response, Sample, canonical_json, digest
+from stepdown.builder.records import Prefix, Reasoning, Response, Sample, canonical_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,12 @@ class Question:
         return self._keys[exact]
 
     def _made_key(self, exact: bool) -> str:
-        return digest(
-            [
-                self.workload,
-                self.harness_version,
-                self.instance,
-                self.step,
-                self.model.identity,
-                self.model.parameters,
-                self.prefix.exact if exact else self.prefix.canonical,
-                exact,
-                self.sample.namespace,
-                self.sample.number,
-            ]
-        )
+        """The digest of a list of all parts. What stays the same from question to question is written as JSON once."""
+        prefix = self.prefix.exact if exact else self.prefix.canonical
+        about = _json_of_parts(self.workload, self.harness_version, self.instance)
+        sample = _json_of_parts(self.sample.namespace, self.sample.number)
+        text = f'[{about},{self.step},{self.model.asked},"{prefix}",{"true" if exact else "false"},{sample}]'
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def served_by(self, prefix_digest: str, response: Response) -> bool:
         """Whether a response that was given to the prefix of this exact digest answers the question too.
@@ -71,6 +65,11 @@ class Question:
         if self.model.model.startswith(WORKLOAD):
             return response
         return reread(self.model.actions, self.prefix, response)
+
+
+@lru_cache(maxsize=1024)
+def _json_of_parts(*parts: str | int) -> str:
+    return canonical_json(parts)[1:-1]
 
 
 _KEY = re.compile(r"[0-9a-f]{64}")

@@ -129,7 +129,7 @@ def verify(folder: Path) -> None:
             total += 1
             if item.problem:
                 corrupt += 1
-                click.echo(printable(f"corrupt: entry {item.row} ({item.key or 'no key'}): {item.problem}"))
+                click.echo(printable(f"corrupt: {item.place} ({item.key or 'no key'}): {item.problem}"))
     click.echo(f"{total} entries, {corrupt} corrupt")
     if corrupt:
         sys.exit(CORRUPT)

@@ -17,6 +17,22 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.records import exact_json
 
 
+class _Usable:
+    """Raises BadInput for what SQLite raises within. A class, since a generator's context costs time at every use."""
+
+    __slots__ = ("_called", "_path")
+
+    def __init__(self, path: Path, called: str) -> None:
+        self._path, self._called = path, called
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (sqlite3.Error, OverflowError)):
+            raise BadInput(f"{self._called} can not be used: {error}", file=self._path) from error
+
+
 class SQLiteFile:
     """One file and its connection. Threads share one object. It has a table `meta` of JSON values by name."""
 
@@ -25,24 +41,16 @@ class SQLiteFile:
 
         Raises BadInput where it is no SQLite file or can not be opened.
         """
-        self.path, self._called = path, called
+        self.path, self._usable = path, _Usable(path, called)
         self._lock = threading.RLock()
         self._at_begin: list[Callable[[sqlite3.Connection], None]] = []
         self._at_commit: list[Callable[[], None]] = []
         self._at_rollback: list[Callable[[], None]] = []
-        with self._usable():
+        with self._usable:
             address = f"{path.resolve().as_uri()}?mode={mode}"
             self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
             for pragma in pragmas:
                 self._db.execute(f"PRAGMA {pragma}")
-
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        """Raises BadInput for what SQLite raises."""
-        try:
-            yield
-        except (sqlite3.Error, OverflowError) as error:
-            raise BadInput(f"{self._called} can not be used: {error}", file=self.path) from error
 
     def watch(
         self,
@@ -61,7 +69,7 @@ class SQLiteFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All that is written within stands afterwards, or none of it."""
-        with self._lock, self._usable():
+        with self._lock, self._usable:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 for begin in self._at_begin:
@@ -76,9 +84,16 @@ class SQLiteFile:
             for commit in self._at_commit:
                 commit()
 
+    def write(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Execute one statement, a transaction of its own: what it changes stands when this returns. The parts that
+        watch this file are not told.
+        """
+        with self._lock, self._usable:
+            self._db.execute(statement, values)
+
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a query finds."""
-        with self._lock, self._usable():
+        with self._lock, self._usable:
             return self._db.execute(query, values).fetchall()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from stepdown.builder.actions import ADAPTER_VERSION, Actions
 from stepdown.builder.common.text import nearest
 from stepdown.builder.config.price import Price
 from stepdown.builder.config.validation import JsonObject, Strict
-from stepdown.builder.digests import digest
+from stepdown.builder.digests import canonical_json, digest
 
 LOCAL = "local/"
 """Models of this prefix run in the embedded llama.cpp runtime."""
@@ -113,6 +113,11 @@ class Model(Strict):
         """
         weights = [self.weights.sha256, self.weights.n_ctx] if self.weights else None
         return digest([self.model, self.revision, weights, self.actions, ADAPTER_VERSION[self.actions]])
+
+    @cached_property
+    def asked(self) -> str:
+        """Identity and parameters as canonical JSON: what of the model a cache key is made of."""
+        return canonical_json([self.identity, self.parameters])[1:-1]
 
 
 class Tier(Strict):
