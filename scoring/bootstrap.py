@@ -41,18 +41,37 @@ def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> 
     import numpy as np
 
     drawn = np.stack([_draw(found, resamples, seed, name) for name, found in units.items()], axis=1)
-    each, overall = metrics(drawn)
+    return _bounds(*metrics(drawn), {name: len(found) < 2 for name, found in units.items()})
+
+
+def difference_bounds(
+    first: Mapping[str, NDArray[float64]], second: Mapping[str, NDArray[float64]], resamples: int, seed: int
+) -> Bounds:
+    """Intervals of METRICS of `second` minus those of `first`, on the same units drawn together (paired).
+
+    Both hold the same units in the same order: two assignments of one bank.
+    """
+    import numpy as np
+
+    drawn = [
+        metrics(np.stack([_draw(found, resamples, seed, name) for name, found in units.items()], axis=1))
+        for units in (first, second)
+    ]
+    single = {name: len(found) < 2 for name, found in first.items()}
+    return _bounds(drawn[1][0] - drawn[0][0], drawn[1][1] - drawn[0][1], single)
+
+
+def _bounds(each: NDArray[float64], overall: NDArray[float64], single: Mapping[str, bool]) -> Bounds:
+    """Percentiles over the resamples; nothing for a workload of a single unit."""
+    import numpy as np
+
     inside = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
-    single = {name: len(found) < 2 for name, found in units.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a metric that no resample has is NaN, and shall be
         # Resamples without anything to save have no CostSave in variants A to C; the interval is that of the others.
         edges, edge = (np.nanpercentile(found, inside, axis=0) for found in (each, overall))
-    workloads = {
-        name: np.full((each.shape[-1], 2), np.nan) if single[name] else edges[:, index].T
-        for index, name in enumerate(units)
-    }
     nothing = np.full((each.shape[-1], 2), np.nan)
+    workloads = {name: nothing if alone else edges[:, index].T for index, (name, alone) in enumerate(single.items())}
     return Bounds(workloads, nothing if all(single.values()) else edge.T)
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stepdown.scoring.baselines import BestFixed
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 PATTERNS = ("exact", "one up", "further up", "jump to top", "below", "none")
 """What became of a row whose label is below the strong tier. A jump to the strong tier is one also from just below."""
@@ -81,3 +86,5 @@ class Score:
     """METRICS of what needs no router, in percent, over all rows scored."""
     best_fixed: tuple[BestFixed, ...]
     """Cross-fitted over folds of the groups and, where rows name splits, by these."""
+    units: Mapping[str, NDArray[float64]] = field(default_factory=dict, repr=False, compare=False)
+    """What the bootstrap draws from, by workload: trajectories (or groups) by `tally.COLUMNS`."""

@@ -171,7 +171,8 @@ class _Tally:
         )
         tiers = tuple(self._names)
         ordered = tuple(sorted(parts, key=lambda part: part.name))
-        return Score(tiers, self.missing, self.broken, whole, ordered, self._baselines(), tuple(self._best_fixed()))
+        best = tuple(self._best_fixed())
+        return Score(tiers, self.missing, self.broken, whole, ordered, self._baselines(), best, units)
 
     def _baselines(self) -> dict[str, dict[str, float | None]]:
         every = {**self._fixed, "random, expected": self._random, "random, one draw": self._draw}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.files import refuse_in_a_release
-from stepdown.scoring.bank import open_bank
+from stepdown.scoring.bank import Bank, open_bank
 from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import PAPER, read_rates
 from stepdown.scoring.result import Metric, Score, ScorePart
@@ -28,7 +28,14 @@ HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass"
 
 @click.command("score")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("predictions", type=click.Path(path_type=Path))
+@click.argument("predictions", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Score what this policy chooses: a policy's folder, always:TIER, chance, rules, nearest-in-sample or "
+    "module:Class (code of yours, which runs here). Give it again for several policies on the same rows.",
+)
 @click.option(
     "--rates", "card", type=click.Path(path_type=Path), help="A YAML card of rates by tier; else the paper's."
 )
@@ -58,7 +65,8 @@ HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass"
 @click.option("--json", "as_json", is_flag=True, help="Print the score as one JSON object.")
 def command(
     folder: Path,
-    predictions: Path,
+    predictions: Path | None,
+    policies: tuple[str, ...],
     card: Path | None,
     tokens: str,
     split: str | None,
@@ -68,7 +76,7 @@ def command(
     outcomes: Path | None,
     as_json: bool,
 ) -> None:
-    """Score PREDICTIONS, a router's tiers for the rows of the release (or run) in DIR. No model is called.
+    """Score PREDICTIONS, a router's tiers for the rows of the release (or run) in DIR, or score policies on them.
 
     PREDICTIONS is a JSONL file of {"id": ROW_ID, "tier": NAME_OR_ID}, or a CSV with these two columns. A row without a
     prediction, or with one that names no tier, fails, and so does its trajectory.
@@ -81,25 +89,35 @@ def command(
                  failing trajectory pays for its steps and is made again
       Combined   the mean of the four
 
+    With --policy each policy chooses for every row. Several are shown in one table; what each has over the first is
+    paired: the same trajectories are drawn for both.
+
     Intervals (95%) are those of a bootstrap over trajectories. Beside the score stand every fixed tier, chance, and
     the best fixed tier chosen on training groups only, and how much too high it would stand if chosen in hindsight.
     """
     require("release", "numpy")
+    if (predictions is None) == (not policies):
+        raise BadInput("name a file of predictions, or policies by --policy; not both")
     if outcomes is not None:
+        if predictions is None:
+            raise BadInput("goes with a file of predictions", field="--rows")
         _refuse_to_overwrite(outcomes, folder, predictions)
     bank = open_bank(folder)
     rates = read_rates([tier.name for tier in bank.tiers], card)
     settings = ScoreSettings(rates, load_tokenizer(tokens), split, resamples, resample == "groups", seed)
+    settings_used = {
+        "rates": str(card) if card else PAPER.name,
+        "tokenizer": tokens,
+        "split": split,
+        "resample": resample,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    if predictions is None:
+        _print_policies(bank, policies, settings, settings_used if as_json else None)
+        return
     found = score(bank, Predictions(predictions, bank.tiers), settings, outcomes)
     if as_json:
-        settings_used = {
-            "rates": str(card) if card else PAPER.name,
-            "tokenizer": tokens,
-            "split": split,
-            "resample": resample,
-            "resamples": resamples,
-            "seed": seed,
-        }
         click.echo(json.dumps(_json(found, settings_used), indent=1))
         return
     out = console.stdout()
@@ -117,6 +135,20 @@ def command(
     out.print(f"rows without a prediction: {found.missing}; with one that names no tier: {found.broken}")
     if outcomes:
         out.print(printable(str(outcomes)), markup=False)
+
+
+def _print_policies(bank: Bank, policies: Sequence[str], settings: ScoreSettings, used: dict[str, Any] | None) -> None:
+    """The policies side by side; as JSON where the settings `used` are given."""
+    from stepdown.builder.cli import policy_scores
+
+    found = policy_scores.scored(bank, policies, settings)
+    if used is not None:
+        each = policy_scores.as_json(found, lambda one: _json(one, used))
+        click.echo(json.dumps({"settings": used, "policies": each}, indent=1))
+        return
+    out = console.stdout()
+    for table in policy_scores.tables(found):
+        print_table(out, table)
 
 
 def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stepdown.builder.config.price import Price
-from stepdown.builder.errors import BadInput
+from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Message, Tool
 
 _NO_PRICE = Price()
@@ -59,6 +59,12 @@ class Choice:
     reason: str = ""
 
 
+class NoChoice(StepdownError):
+    """A policy has no answer for one call. A score counts the row as failed; a search goes on without a hint; whoever
+    has to make the call takes the strong tier.
+    """
+
+
 class Policy(Protocol):
     """Chooses a tier for each call. `version` changes whenever its choices may."""
 
@@ -68,7 +74,8 @@ class Policy(Protocol):
     def choose(self, view: View) -> Choice:
         """The tier, or the model, for the next call. The same view gives the same choice.
 
-        Raises BadInput where the view's tiers are none that it knows, and Technical where it can not be had now.
+        Raises NoChoice where it has no answer for this call, and BadInput where the view's tiers are none that it
+        knows.
         """
 
 

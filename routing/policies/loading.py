@@ -28,9 +28,9 @@ def load_policy(named: str) -> Policy:
         return Chance(int(rest or 0))
     if named == "rules":
         return Rules()
-    if rest and all(part.isidentifier() for part in kind.split(".")):
+    meant = nearest(kind, [name.partition(":")[0] for name in NAMES])
+    if rest and not meant and all(part.isidentifier() for part in kind.split(".")):
         return _own(named, kind, rest)
-    meant = nearest(named, [name.partition(":")[0] for name in NAMES])
     hint = f": did you mean {meant!r}?" if meant else ""
     raise BadInput(f"no such policy{hint} A policy is a folder, {', '.join(NAMES)}, or module:Class", file=named)
 

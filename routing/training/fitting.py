@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STRENGTHS = (0.01, 0.1, 1.0, 10.0)
 """scikit-learn's C: the smaller, the stronger the regularisation."""
 FOLDS = 5
-_ROUNDS = 500
+_ROUNDS, _TOLERANCE = 200, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,14 @@ def fit_logistic(
     The first `free` columns are an embedding and are left as they are; the others are scaled to a spread of 1.
     """
     import numpy as np
+    from threadpoolctl import threadpool_limits
 
     centre, spread = scale(inputs, free)
     scaled = (inputs - centre) / spread
-    losses = _losses_by_strength(scaled, labels, np.asarray(groups), tiers)
-    strength = min(losses, key=lambda one: (losses[one], one)) if losses else 1.0
-    weights, bias = _regression(scaled, labels, tiers, strength)
+    with threadpool_limits(1):  # small products: more threads wait for one another, and sum in another order
+        losses = _losses_by_strength(scaled, labels, np.asarray(groups), tiers)
+        strength = min(losses, key=lambda one: (losses[one], one)) if losses else 1.0
+        weights, bias = _regression(scaled, labels, tiers, strength)
     others, truth = held_apart
     temperature = 1.0
     report: dict[str, Any] = {
@@ -129,7 +131,7 @@ def _regression(
         return weights, bias
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last rounds change the sixth digit
-        made = LogisticRegression(C=strength, max_iter=_ROUNDS).fit(inputs, labels)
+        made = LogisticRegression(C=strength, max_iter=_ROUNDS, tol=_TOLERANCE).fit(inputs, labels)
     if len(seen) == 2:  # one row of scores stands for both
         sides = np.array([[-0.5], [0.5]])
         weights[seen], bias[seen] = sides * made.coef_, sides[:, 0] * made.intercept_
