@@ -132,6 +132,14 @@ def write_document(path: Path, record: Mapping[str, Any]) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def digest_of_folder(folder: Path) -> str:
+    """SHA-256 of the names and bytes of a folder's files, in the order of their names. Raises OSError."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        found.update(f"{path.name}\0{digest_of(path)}\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
 def json_line(record: Mapping[str, Any]) -> bytes:
     """A record as a line of a JSONL file: one line for any reader, whatever the record's texts hold.
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import model_validator
 
 from stepdown.builder.common.bundled import config_file
+from stepdown.builder.common.files import digest_of_folder
 from stepdown.builder.common.text import nearest
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
@@ -108,7 +109,7 @@ def _resolved(config: Config, place: _Place) -> Config:
     workloads = tuple(
         _with_files(workload, place, f"protocol.workloads.{index}") for index, workload in enumerate(protocol.workloads)
     )
-    hints = _digested(protocol.hints, place, "protocol.hints")
+    hints = _with_policy(_digested(protocol.hints, place, "protocol.hints"), place)
     operation = config.operation
     if operation.cache is not None:
         try:
@@ -135,6 +136,24 @@ def _digested(part: FilePart, place: _Place, field: str) -> FilePart:
         return part
     file, sha256 = _found(part.file, part.sha256, place, field)
     return part.model_copy(update={"file": file, "sha256": sha256})
+
+
+def _with_policy(hints: HintsConfig, place: _Place) -> HintsConfig:
+    """The hints with their policy's folder found and digested; any other policy is known by its name alone."""
+    if hints.policy is None:
+        return hints
+    try:
+        folder = (place.folder / hints.policy).resolve()
+        if not folder.is_dir():
+            return hints
+        sha256 = digest_of_folder(folder)
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"{hints.policy!r}: {problem}", file=place.file, field="protocol.hints.policy") from None
+    if hints.sha256 not in (None, sha256):
+        problem = f"{hints.policy} is not the policy with this digest"
+        raise BadInput(problem, file=place.file, field="protocol.hints.sha256")
+    return hints.model_copy(update={"policy": str(folder), "sha256": sha256})
 
 
 def _found(named: Path, expected: str | None, place: _Place, field: str) -> tuple[Path, str]:

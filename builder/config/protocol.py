@@ -74,14 +74,19 @@ class SeedsConfig(Strict):
 class HintsConfig(Strict):
     """Where hints come from. A hint says at which tier probing begins. It saves calls and never decides a label."""
 
-    source: Literal["none", "file", "model"] = "none"
-    """`none` begins every step at the cheapest tier. `file` reads hints from `file`. `model` asks `model`."""
+    source: Literal["none", "file", "model", "policy"] = "none"
+    """`none` begins every step at the cheapest tier. `file` reads hints from `file`. `model` asks `model`.
+    `policy` asks a router's policy what it would choose."""
     file: Path | None = None
     """A JSONL file of `{"id": ..., "tier": ...}`, relative to the config. Goes with `source: file`."""
     sha256: str | None = None
-    """SHA-256 digest of `file`. A run fills it in, so that a changed file is a changed protocol."""
+    """SHA-256 digest of `file`, or of the policy's folder. A run fills it in, so that a changed file is a changed
+    protocol."""
     model: Model | None = None
     """The model that is asked. It need not be in the pool. Goes with `source: model`."""
+    policy: str | None = Field(None, exclude_if=lambda value: value is None)
+    """The folder of a policy, relative to the config, or `rules`, or `module:Class` of your own. It knows the pool's
+    tiers by their names. Goes with `source: policy`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> HintsConfig:
@@ -89,6 +94,8 @@ class HintsConfig(Strict):
             raise ValueError("`file` goes with `source: file`")
         if (self.model is not None) != (self.source == "model"):
             raise ValueError("`model` goes with `source: model`")
+        if (self.policy is not None) != (self.source == "policy"):
+            raise ValueError("`policy` goes with `source: policy`")
         if self.model is not None and self.model.model.startswith(WORKLOAD):
             raise ValueError("a workload's pseudo-model gives no hints")
         return self

@@ -11,11 +11,14 @@ from typing import Protocol
 
 from pydantic import Field
 
+from stepdown.builder.common.faults import said
 from stepdown.builder.config.pool import Model, Pool
 from stepdown.builder.config.validation import Strict, read_jsonl, validated
 from stepdown.builder.engine.calls import Calls
-from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.errors import BadInput, StepdownError, Technical
 from stepdown.builder.records import Instance, Prefix, Sample, Step, Stop
+from stepdown.routing.policies.contract import NoChoice, View, checked
+from stepdown.routing.policies.loading import load_policy
 
 PROMPT = """\
 Below is what an AI agent saw before one step of a task, and what a strong model did at this step. Which is the
@@ -83,3 +86,30 @@ class ModelHints:
             return self._tiers.index(json.loads(text[start : end + 1])["tier"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
+
+
+class PolicyHints:
+    """Hints from a router's policy: the tier that it would choose. It sees what a router sees, not the seed's answer.
+
+    Raises BadInput where the policy can not be had, or does not know the pool's tiers.
+    """
+
+    def __init__(self, named: str, pool: Pool) -> None:
+        self._policy = load_policy(named)
+        self._tiers = tuple(tier.name for tier in pool.tiers)
+        self._ask(View((), tiers=self._tiers))  # a policy of other tiers is refused before anything is paid for
+
+    def ask(self, instance: Instance, number: int, step: Step, calls: Calls) -> int | None:
+        prefix = step.prefix
+        view = View(prefix.messages, prefix.tools, number, self._tiers, instance=f"{instance.benchmark}/{instance.id}")
+        return self._ask(view)
+
+    def _ask(self, view: View) -> int | None:
+        try:
+            return self._tiers.index(checked(self._policy.choose(view), view, self._policy.name).tier)
+        except NoChoice:
+            return None
+        except StepdownError:
+            raise
+        except Exception as error:  # whatever code of anybody's raises
+            raise BadInput(f"policy {self._policy.name!r} broke: {said(error)}", field="protocol.hints") from None

@@ -10,7 +10,7 @@ from stepdown.builder.cache.store import DiskStore
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.config.validation import changes
 from stepdown.builder.engine.context import Job, RunContext
-from stepdown.builder.engine.hints import FileHints, HintSource, ModelHints
+from stepdown.builder.engine.hints import FileHints, HintSource, ModelHints, PolicyHints
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
 from stepdown.builder.engine.workers import Threads, Workers
@@ -120,6 +120,8 @@ class RunSession:
         hints, pool = self.protocol.hints, self.protocol.pool
         if hints.file is not None:
             return FileHints(hints.file, pool)
+        if hints.policy is not None:
+            return PolicyHints(hints.policy, pool)
         return ModelHints(hints.model, pool) if hints.model is not None else None
 
     def _check_versions(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.cache.store import is_cache
+from stepdown.builder.common.files import digest_of_folder
 from stepdown.builder.common.locks import Held, take_lock
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.operation import OperationConfig
@@ -157,7 +158,14 @@ def protocol_record(protocol: ProtocolConfig) -> dict[str, Any]:
     record = protocol.model_dump(mode="json")
     for part, _ in _parts_with_files(record):
         part["file"] = Path(part["file"]).name
+    if _has_policy_folder(record):
+        record["hints"]["policy"] = Path(record["hints"]["policy"]).name
     return record
+
+
+def _has_policy_folder(record: Mapping[str, Any]) -> bool:
+    """Whether hints come from a policy's folder, of which the run has a copy."""
+    return record["hints"].get("policy") is not None and record["hints"]["sha256"] is not None
 
 
 def _parts_with_files(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -179,6 +187,9 @@ def _keep_inputs(path: Path, protocol: ProtocolConfig) -> None:
         target = _kept_input(path, sha256)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(part["file"], target)
+    if _has_policy_folder(record := protocol.model_dump(mode="json")):
+        kept = path / INPUTS / record["hints"]["sha256"]
+        shutil.copytree(record["hints"]["policy"], kept, dirs_exist_ok=True)
 
 
 def _name_kept_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -195,4 +206,10 @@ def _name_kept_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if found != sha256:
             raise BadInput(f"the run's own copy of {part['file']} has been changed", file=kept)
         part["file"] = str(kept)
+    if _has_policy_folder(copy):
+        hints = copy["hints"]
+        kept = path / INPUTS / hints["sha256"]
+        if not kept.is_dir() or digest_of_folder(kept) != hints["sha256"]:
+            raise BadInput(f"the run's own copy of the policy {hints['policy']} is gone or was changed", file=kept)
+        hints["policy"] = str(kept)
     return copy
