@@ -364,6 +364,9 @@ class Outcome:
     trajectory: Trajectory = ()
     reason: str = ""
     grading: Mapping[str, Any] | None = None
+    cut_off: bool = False
+    """Whether the verdict was certain before the agent had halted, so that the rest was not played. The limit of calls
+    cuts nothing off in this sense."""
 
     def __post_init__(self) -> None:
         # Both may quote what a model wrote.

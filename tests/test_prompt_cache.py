@@ -23,7 +23,7 @@ from stepdown.builder.models.prompt_cache import MOST_BREAKPOINTS, marked
 from stepdown.builder.models.warming import PromptWarming
 from stepdown.builder.records import Instance, Message, Prefix, Response, Ruling, Sample, ToolCall, Verdict
 from stepdown.harnesses.base import Episode, Harness
-from tests.conftest import Shop
+from tests.conftest import Shop, stepdown
 from tests.messages_provider import ANSWER_TOKENS, MessagesProvider
 from tests.prompt_billing import LIFE, blocks
 from tests.provider import Answer, Provider
@@ -301,6 +301,14 @@ def _is_billed_in_spend(shop: Shop, provider: MessagesProvider) -> None:
             assert sum(line["tokens"][name] for line in lines) == expected
         billed = sum(one.usd(PRICE["input"]) for one in counted) + len(counted) * ANSWER_TOKENS * PRICE["output"] / 1e6
         assert sum(line["usd"] for line in lines) == pytest.approx(billed, abs=2e-6)
+        told = spend["prompt_cache"][model]
+        assert told["prompt"] == sum(one.total for one in counted)
+        assert told["saved_usd"] == pytest.approx(
+            sum(one.total * PRICE["input"] / 1e6 - one.usd(PRICE["input"]) for one in counted), abs=2e-6
+        )
+        status = stepdown("status", str(shop.run)).out
+        read, written = sum(one.read for one in counted), sum(one.written for one in counted)
+        assert f"{read:,} read from and {written:,} written to its provider's cache" in status
 
 
 def test_labels_do_not_depend_on_it_and_only_the_bill_does(

@@ -9,7 +9,7 @@ from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import CallTotal
-from stepdown.builder.run.spent import read_spent
+from stepdown.builder.run.spent import ModelSpent, read_spent, spent_by_model
 
 
 def spend_of(run: RunFolder) -> dict[str, Any]:
@@ -17,6 +17,8 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
 
     `unbooked` was paid for trials that have not ended, or lost when the run was killed. `usd` is the list price, of
     estimated tokens too (`estimated_calls`); `reported_usd` is what gateways said that `reported_calls` cost.
+    `prompt_cache` has of every model the prompt tokens that its provider read from and wrote to its cache, and what
+    this saved of the list price.
     """
     ledger, prices = run.ledger, run.config.protocol.prices
     totals = ledger.call_totals()
@@ -44,6 +46,7 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,
+        "prompt_cache": {one.model: _prompt_cache(one, prices) for one in spent_by_model(ledger, prices)},
     }
 
 
@@ -55,6 +58,12 @@ def _told(totals: Sequence[CallTotal]) -> dict[str, Any]:
         "reported_calls": reported,
         "estimated_calls": sum(total.estimated_calls for total in totals),
     }
+
+
+def _prompt_cache(spent: ModelSpent, prices: Mapping[str, Price]) -> dict[str, Any]:
+    tokens, price = _tokens(spent.usage), prices.get(spent.model)
+    saved = round(price.saved_by_cache(spent.usage), 6) if price else 0.0
+    return {name: tokens[name] for name in ("prompt", "cache_read", "cache_write")} | {"saved_usd": saved}
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

@@ -38,7 +38,7 @@ def _read_current(run: RunFolder) -> Summary | None:
     if digests is None or any(digest_of(run.path / name) != found for name, found in digests.items()):
         return None
     spend = json.loads((run.path / SPEND).read_bytes())
-    if not {"unbooked", "estimated_calls"} <= spend.keys():
+    if not {"unbooked", "estimated_calls", "prompt_cache"} <= spend.keys():
         return None  # it was written before these were told
     if spend["calls"] + spend["unbooked"]["calls"] != read_paid_file(run.path).calls:
         return None  # a trial that has not ended was paid for since

@@ -51,6 +51,11 @@ def model_line(spent: ModelSpent) -> str:
         line += f"; reported by its gateway: ${spent.reported_usd:.4f} for {_calls(spent.reported_calls)}"
     if spent.estimated_calls:
         line += f"; tokens estimated of {_calls(spent.estimated_calls)}"
+    if spent.usage.cache_read or spent.usage.cache_write:
+        line += (
+            f"; of {spent.usage.prompt:,} prompt tokens {spent.usage.cache_read:,} read from and "
+            f"{spent.usage.cache_write:,} written to its provider's cache"
+        )
     return line
 
 
@@ -72,7 +77,7 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
         yield f"labels of {printable(benchmark)}: {counts}"
     yield spent_line(status.paid, status.budget)
     for spent in status.paid_by_model:
-        if spent.reported_calls or spent.estimated_calls:
+        if spent.reported_calls or spent.estimated_calls or spent.usage.cache_read or spent.usage.cache_write:
             yield f"  {printable(spent.model)}: {model_line(spent)}"
     yield f"errors before retries: {status.errors_retried}"
 

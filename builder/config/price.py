@@ -39,3 +39,13 @@ class Price:
         read = usage.cache_read * (self.input if self.cache_read is None else self.cache_read)
         write = usage.cache_write * (self.input if self.cache_write is None else self.cache_write)
         return round((plain * self.input + read + write + usage.completion * self.output) / 1e6, 12)
+
+    def saved_by_cache(self, usage: Usage) -> float:
+        """USD that the provider's prompt cache saved: the same tokens all at `input`, less what they cost. Negative
+        where more was paid for writing than reading saved.
+
+        >>> Price(input=5, cache_read=0.5, cache_write=6.25, output=25).saved_by_cache(Usage(1000, 400, 100, 10))
+        0.001675
+        """
+        plain = Usage(prompt=max(usage.prompt, usage.cache_read + usage.cache_write), completion=usage.completion)
+        return round(self.cost(plain) - self.cost(usage), 12)

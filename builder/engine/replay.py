@@ -51,8 +51,8 @@ Judge = Callable[[JudgeCase], Ruling]
 class _Halted(Exception):
     """The trial is over: its outcome is certain."""
 
-    def __init__(self, ruling: Ruling) -> None:
-        self.ruling = ruling
+    def __init__(self, ruling: Ruling, cut_off: bool = False) -> None:
+        self.ruling, self.cut_off = ruling, cut_off
 
 
 class _Diverged(Technical):
@@ -210,7 +210,7 @@ class Replayer:
                 live, served = self._read_next_prefix(episode, live, served)
                 model = assigned(len(steps) + 1)
         except _Halted as end:
-            return _outcome(end.ruling, steps)
+            return _outcome(end.ruling, steps, end.cut_off)
 
     def _check_stop(self) -> None:
         """Raises Interrupted where the run is to stop: the trial is not recorded, and its answers are in the cache."""
@@ -223,7 +223,7 @@ class Replayer:
             raise _Halted(without)
         going = episode.advance(response)
         if certain := episode.doomed():
-            raise _Halted(certain)
+            raise _Halted(certain, cut_off=going)
         if not going:
             raise _Halted(self._rule(episode, episode.verdict))
 
@@ -313,8 +313,8 @@ class Replayer:
         return recorded
 
 
-def _outcome(ruling: Ruling, steps: Sequence[Step]) -> Outcome:
-    return Outcome(ruling.verdict, tuple(steps), ruling.reason, ruling.grading)
+def _outcome(ruling: Ruling, steps: Sequence[Step], cut_off: bool = False) -> Outcome:
+    return Outcome(ruling.verdict, tuple(steps), ruling.reason, ruling.grading, cut_off)
 
 
 def no_answer(response: Response) -> Ruling | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepdown.builder.config.price import Price
+from stepdown.builder.records import Usage
 from stepdown.builder.run.ledger import CallTotal, Ledger
 
 FILE_NAME = "paid.json"
@@ -39,6 +40,7 @@ class ModelSpent:
     reported_calls: int
     estimated_calls: int
     """Calls of which some tokens are estimated, since their provider did not report them."""
+    usage: Usage = Usage()
 
 
 def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSpent, ...]:
@@ -55,6 +57,7 @@ def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSp
             reported_usd=sum(total.reported_usd for total in booked),
             reported_calls=sum(total.reported_calls for total in booked),
             estimated_calls=sum(total.estimated_calls for total in booked),
+            usage=sum((total.usage for total in booked), Usage()),
         )
         for model, booked in sorted(totals.items())
     )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
 from stepdown.builder.errors import BadInput
-from stepdown.builder.run.ledger.schema import ACCOUNTS, SCHEMA_VERSION, TABLES
+from stepdown.builder.run.ledger.schema import LATER_TABLES, SCHEMA_VERSION, TABLES
 
 FILE_NAME = "ledger.sqlite"
 
@@ -27,20 +27,22 @@ def open_database(folder: Path, read_only: bool = False) -> SQLiteFile:
 def _prepare(file: SQLiteFile) -> None:
     """Make the tables that are not there yet; refuse a file of another schema."""
     _check_schema(file)
-    if not _has_accounts(file):
+    for table in _lacking(file):
         with file.transaction() as db:
-            make_tables(db, ACCOUNTS, SCHEMA_VERSION)
+            make_tables(db, table, SCHEMA_VERSION)
 
 
 def _prepare_reading(file: SQLiteFile) -> None:
-    """Let an older ledger be read, which nobody may change: the table that it lacks is there, empty, meanwhile."""
+    """Let an older ledger be read, which nobody may change: the tables that it lacks are there, empty, meanwhile."""
     _check_schema(file)
-    if not _has_accounts(file):
-        file.read(ACCOUNTS.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+    for table in _lacking(file):
+        file.read(table.replace("CREATE TABLE", "CREATE TEMP TABLE"))
 
 
-def _has_accounts(file: SQLiteFile) -> bool:
-    return bool(file.read("SELECT 1 FROM sqlite_master WHERE name = 'accounts'"))
+def _lacking(file: SQLiteFile) -> list[str]:
+    """The later tables that the ledger has not."""
+    there = {name for (name,) in file.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return [table for name, table in LATER_TABLES.items() if name not in there]
 
 
 def _check_schema(file: SQLiteFile) -> None:

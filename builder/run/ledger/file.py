@@ -240,6 +240,8 @@ class Ledger:
                 ),
             )
             trial_id = int(cursor.lastrowid or 0)
+            if outcome.cut_off:
+                db.execute("INSERT INTO cut_off VALUES (?)", (trial_id,))
             self._add_calls(db, instance, purpose, receipt, trial_id)
             for number in range(first, last + 1):
                 previous = outcome.trajectory[number - 2].prefix if number > 1 else None
@@ -261,10 +263,12 @@ class Ledger:
                 grading=json.loads(row[12]) if row[12] is not None else None,
                 attempts=tuple(json.loads(row[13])),
                 superseded=bool(row[14]),
+                cut_off=row[15] is not None,
             )
             for row in self._file.read(
                 "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
-                "grading, attempts, superseded FROM trials WHERE instance = ? ORDER BY id",
+                "grading, attempts, superseded, cut_off.trial "
+                "FROM trials LEFT JOIN cut_off ON cut_off.trial = trials.id WHERE instance = ? ORDER BY id",
                 (instance,),
             )
         ]

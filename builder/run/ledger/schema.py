@@ -87,6 +87,15 @@ CREATE TABLE accounts (                  -- calls of which more is known; an old
 ) WITHOUT ROWID
 """
 
+CUT_OFF = """
+CREATE TABLE cut_off (                   -- trials whose verdict was certain before the agent halted; as above
+    trial INTEGER PRIMARY KEY REFERENCES trials (id)
+)
+"""
+
+LATER_TABLES = {"accounts": ACCOUNTS, "cut_off": CUT_OFF}
+"""By name: what an older ledger lacks, which is otherwise the same."""
+
 
 class InstanceState(StrEnum):
     """Where an instance stands."""
@@ -146,6 +155,8 @@ class TrialRecord:
     grading: Mapping[str, Any] | None
     attempts: tuple[str, ...]
     superseded: bool
+    cut_off: bool = False
+    """Whether the verdict was certain before the agent had halted. An older run does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
