@@ -6,11 +6,14 @@ A plug-in is an entry point in the group `stepdown.harnesses`: its name is the b
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from inspect import Parameter, signature
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from stepdown.builder.common.faults import Place, class_place, place_of, said
@@ -86,13 +89,33 @@ def make_harness(made: type[Harness], options: Mapping[str, Any]) -> Harness:
         raise
     except Exception as error:
         if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
-            raise BadInput(f"options: {error}") from None  # no line of its own was run
-        problem = f"{made.__qualname__} can not be made: {said(error)}"
+            raise BadInput(f"options: {error}{_meant(made, error, options)}") from None  # no line of its own was run
+        problem = f"{made.__qualname__} can not be made: {said(error)}{_meant(made, error, options)}"
         raise _broken(problem, place_of(error, made.__module__)) from None
     for part in ("name", "version"):
         _check_text(harness, part)
     harness.refuse_misspelt(vars(harness))
     return harness
+
+
+def _meant(made: type[Harness], error: Exception, options: Mapping[str, Any]) -> str:
+    """Which option was meant by one that the class, or a class it derives from, does not take; empty: another error."""
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
+    if unknown is None or unknown[1] not in options:
+        return ""
+    known = _options(made) - options.keys()
+    near = get_close_matches(unknown[1], known, n=1)
+    return f": did you mean `{near[0]}`?" if near else f" (options are {', '.join(sorted(known))})" if known else ""
+
+
+def _options(made: type[Harness]) -> set[str]:
+    """What a class and those it derives from can be made with."""
+    named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    found: set[str] = set()
+    for base in made.__mro__:
+        if isinstance(init := vars(base).get("__init__"), FunctionType):
+            found |= {one.name for one in list(signature(init).parameters.values())[1:] if one.kind in named}
+    return found
 
 
 def _check_text(harness: Harness, part: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 
 from stepdown.builder.common.faults import said, whole_traceback
 from stepdown.builder.engine.divergence import first_difference
-from stepdown.builder.records import Prefix
+from stepdown.builder.errors import BadInput, Technical
+from stepdown.builder.records import Instance, Prefix, Ruling, Verdict
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 from tests.workshop import Workshop, config
@@ -72,6 +75,37 @@ def test_an_option_that_the_harness_does_not_have_is_an_option_s_mistake(shop: S
     assert result.code == 2
     assert "protocol.workloads.0.harness: options: " in result.err
     assert "'erly'" in result.err
+
+
+class Picky(Workshop):
+    """A workshop with an option of its own, which hands the others on."""
+
+    def __init__(self, sharpness: int = 1, **others: Any) -> None:
+        super().__init__(**others)
+
+
+class Plain(Workshop):
+    """A workshop with one option."""
+
+    def __init__(self, sharpness: int = 1) -> None:
+        super().__init__()
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "hint"),
+    [
+        ("workshop:Workshop", "erly", "'erly': did you mean `early`?"),
+        ("test_broken_harness:Plain", "sharpnes", "'sharpnes': did you mean `sharpness`?"),
+        ("test_broken_harness:Picky", "checkpoint", "'checkpoint': did you mean `checkpoints`?"),
+        ("test_broken_harness:Plain", "colour", "'colour' (options are "),
+    ],
+)
+def test_an_option_that_is_nearly_named_is_suggested(shop: Shop, name: str, option: str, hint: str) -> None:
+    settings = config("http://127.0.0.1:9", [[0]], options={option: True})
+    settings["protocol"]["workloads"][0]["harness"] = f"tests.{name}"
+    result = shop.build(settings)
+    assert result.code == 2
+    assert f"unexpected keyword argument {hint}" in result.err
 
 
 def test_a_class_that_is_nearly_named_is_suggested(shop: Shop) -> None:
@@ -154,3 +188,69 @@ def test_an_error_without_words_and_one_that_is_endless_are_told() -> None:
     text = whole_traceback(RuntimeError("x" * 100_000))
     assert text.startswith("Traceback (most recent call last):")
     assert len(text) < 10_000
+
+
+SECRET = "sk-hush-0123456789abcdef"
+
+
+class Talkative(Workshop):
+    """A workshop that says its key wherever it can."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.where = where
+        self._say("made")
+
+    def _say(self, where: str) -> None:
+        if where == self.where:
+            raise {"bad": BadInput, "technical": Technical}.get(where, RuntimeError)(
+                f"refused with {_key()} for {where}"
+            )
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        self._say("source")
+        self._say("bad")
+        yield from super().instances(source)
+
+    @contextmanager
+    def open(self, instance: Instance, at: Any = None) -> Iterator[Any]:
+        self._say("technical")
+        self._say("open")
+        with super().open(instance, at) as episode:
+            if self.where == "verdict":
+                reason, grading = f"graded with {_key()}", {"log": [f"with {_key()}"]}
+                vars(episode)["verdict"] = lambda: Ruling(Verdict.FAIL, reason, grading)
+            yield episode
+
+
+def _key() -> str:
+    return os.environ["WORKSHOP_PASS"]
+
+
+@pytest.mark.parametrize("where", ["made", "source", "bad", "technical", "open", "verdict"])
+@pytest.mark.parametrize("command", ["build", "doctor"])
+def test_a_key_in_what_a_harness_says_is_neither_shown_nor_kept(
+    shop: Shop, provider: Start, monkeypatch: pytest.MonkeyPatch, where: str, command: str
+) -> None:
+    """The variable's name tells nothing; the config names it as one that holds a key."""
+    monkeypatch.setenv("WORKSHOP_PASS", SECRET)
+    settings = config(provider().url, [[0]])
+    settings["protocol"]["workloads"][0] |= {
+        "harness": "tests.test_broken_harness:Talkative",
+        "options": {"where": where},
+    }
+    settings["operation"]["endpoints"]["master"] = {
+        **settings["operation"]["endpoints"]["default"],
+        "api_key": "WORKSHOP_PASS",
+    }
+    file = shop.write(settings)
+    result = stepdown(command, str(file), *(["--run", str(shop.run)] if command == "build" else []))
+    shown = result.out + result.err
+    if shop.run.exists():
+        shown += stepdown("status", str(shop.run)).out + stepdown("explain", str(shop.run), "workshop/job-0").out
+    assert SECRET not in shown
+    if command == "build":
+        assert "[WORKSHOP_PASS]" in shown
+    if shop.run.exists():
+        kept = b"".join(path.read_bytes() for path in shop.run.rglob("*") if path.is_file())
+        assert SECRET.encode() not in kept

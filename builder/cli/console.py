@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from stepdown.builder.artifacts.summary import Summary
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.tables import Table
 from stepdown.builder.common.text import printable, without_particulars
 from stepdown.builder.config.pool import Pool
@@ -77,7 +78,7 @@ _redrawn: list[Console] = []
 def notify(line: str) -> None:
     """Print a line on standard error, whole, and above the progress that is redrawn there."""
     console = _redrawn[-1] if _redrawn else stderr()
-    console.print(Text(printable(line, longest=_LONGEST_NOTICE)), soft_wrap=True)
+    console.print(Text(printable(SECRETS.hidden(line), longest=_LONGEST_NOTICE)), soft_wrap=True)
 
 
 @contextmanager

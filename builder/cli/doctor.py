@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from stepdown.builder.cli.main import BAD_INPUT
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
@@ -37,5 +38,5 @@ def command(config: Path | None, is_ping: bool) -> None:
 
 def _show(finding: doctor.Check) -> bool:
     """Show a finding; whether something that is needed is missing by it."""
-    click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {finding.detail}"))
+    click.echo(printable(f"{'ok  ' if finding.ok else 'none'} {finding.part}: {SECRETS.hidden(finding.detail)}"))
     return finding.needed and not finding.ok

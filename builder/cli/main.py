@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import Interrupted, StepdownError
 
@@ -61,12 +62,12 @@ class _LazyGroup(click.Group):
         except (Interrupted, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         except StepdownError as error:
-            click.echo(f"stepdown: {printable(str(error), longest=2000)}", err=True)
+            click.echo(f"stepdown: {printable(SECRETS.hidden(str(error)), longest=2000)}", err=True)
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
             raise  # click ends quietly where the reader of a pipe has gone
         except OSError as error:
-            click.echo(f"stepdown: {printable(str(error))}", err=True)
+            click.echo(f"stepdown: {printable(SECRETS.hidden(str(error)))}", err=True)
             sys.exit(BAD_INPUT)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepdown.builder.common.secrets import SECRETS
+
 LONGEST_TRACEBACK = 8000
 """Characters; of a longer one the beginning and the end are kept."""
 TRACEBACK = "Traceback (most recent call last):"
@@ -56,24 +58,24 @@ def class_place(made: type) -> Place | None:
 
 
 def said(error: BaseException) -> str:
-    """An exception in one line: its class and its own words.
+    """An exception in one line, without keys: its class and its own words.
 
     >>> said(KeyError("x")), said(RuntimeError())
     ("KeyError: 'x'", 'RuntimeError')
     """
     name = type(error).__name__
     if isinstance(error, SyntaxError):
-        return f"{name}: {error.msg}"
+        return SECRETS.hidden(f"{name}: {error.msg}")
     try:
         words = " ".join(str(error).split())
     except Exception:  # its own words are anybody's code too
         words = ""
-    return f"{name}: {words}" if words else name
+    return SECRETS.hidden(f"{name}: {words}") if words else name
 
 
 def whole_traceback(error: BaseException) -> str:
-    """The traceback as Python prints it, cut in the middle where it is very long."""
-    text = "".join(traceback.format_exception(error)).rstrip()
+    """The traceback as Python prints it, without keys, cut in the middle where it is very long."""
+    text = SECRETS.hidden("".join(traceback.format_exception(error)).rstrip())
     if not is_traceback(text):  # that of a group, or of a cause that was never raised
         text = f"{TRACEBACK}\n{text}"
     if len(text) <= LONGEST_TRACEBACK:

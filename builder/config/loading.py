@@ -13,6 +13,7 @@ from pydantic import model_validator
 
 from stepdown.builder.common.bundled import config_file
 from stepdown.builder.common.files import digest_of_folder
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import nearest
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
@@ -100,7 +101,9 @@ def _loaded(data: Mapping[str, Any], place: _Place) -> Config:
         pool_path = place.folder / protocol["pool"]
         pool = validated(Pool, read_yaml(pool_path), file=pool_path)
         data = {**data, "protocol": {**protocol, "pool": pool}}
-    return _resolved(validated(Config, data, file=place.file), place)
+    config = validated(Config, data, file=place.file)
+    SECRETS.know(endpoint.api_key for endpoint in config.operation.endpoints.values() if endpoint.api_key)
+    return _resolved(config, place)
 
 
 def _resolved(config: Config, place: _Place) -> Config:

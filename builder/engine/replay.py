@@ -10,7 +10,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from stepdown.builder.cache.question import Question
 from stepdown.builder.common.faults import place_of, said, whole_traceback
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.config.pool import Pool
+from stepdown.builder.digests import masked
 from stepdown.builder.engine.calls import Calls, NoAnswer
 from stepdown.builder.engine.divergence import first_difference
 from stepdown.builder.engine.reasoning import own_reasoning
@@ -165,8 +167,8 @@ class Replayer:
         try:
             return self._retry_where_lost(execute)
         except Technical as error:
-            self._calls.note_failed(error.attempts)
-            return Outcome(Verdict.TECHNICAL, reason=error.reason)
+            self._calls.note_failed([SECRETS.hidden(attempt) for attempt in error.attempts])
+            return Outcome(Verdict.TECHNICAL, reason=SECRETS.hidden(error.reason))
         except StepdownError:
             raise
         except Exception as error:
@@ -183,7 +185,9 @@ class Replayer:
             retry=retry_if_exception_type(Lost),
             stop=stop_after_attempt(_EXECUTIONS),
             wait=wait_exponential(max=8),
-            before_sleep=lambda state: lost.append(str(state.outcome.exception()) if state.outcome else ""),
+            before_sleep=lambda state: lost.append(
+                SECRETS.hidden(str(state.outcome.exception())) if state.outcome else ""
+            ),
             reraise=True,
         )
         try:
@@ -314,7 +318,10 @@ class Replayer:
 
 
 def _outcome(ruling: Ruling, steps: Sequence[Step], cut_off: bool = False) -> Outcome:
-    return Outcome(ruling.verdict, tuple(steps), ruling.reason, ruling.grading, cut_off)
+    """What an execution came to, without keys: a grader's words are anybody's."""
+    reason = SECRETS.removed(ruling.reason) if ruling.reason else ""
+    grading = masked(ruling.grading, SECRETS.removed) if ruling.grading is not None else None
+    return Outcome(ruling.verdict, tuple(steps), reason, grading, cut_off)
 
 
 def no_answer(response: Response) -> Ruling | None:

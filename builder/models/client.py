@@ -14,12 +14,13 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from stepdown.builder import actions
 from stepdown.builder.common import tokens
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
 from stepdown.builder.models import prompt_cache, proxies
 from stepdown.builder.models.envelope import Unusable
-from stepdown.builder.models.failures import Failure, FailureKind, Secrets, classify, shown_address
+from stepdown.builder.models.failures import Failure, FailureKind, classify, shown_address
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
 from stepdown.builder.models.provider import CutOff, Rejected, WrongCall, ask
@@ -137,7 +138,8 @@ class Client:
         self._backoff = wait_exponential_jitter(multiplier=first, max=longest, jitter=first)
         self._stop = stop or threading.Event()
         self._check = check
-        self._secrets = Secrets(
+        self._secrets = SECRETS
+        self._secrets.know(
             endpoint.settings.api_key for endpoint in self._endpoints.values() if endpoint.settings.api_key
         )
         self._runtime = Runtime()

@@ -6,31 +6,24 @@ the body decide, and the body's text only where no code does: `error_body` reads
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import Any
 
+from stepdown.builder.common.secrets import Secrets
 from stepdown.builder.models import reasoning, wording
 from stepdown.builder.models.error_body import blamed, body_of, codes, own_words, said
 from stepdown.builder.models.reasoning import Wanted
-from stepdown.builder.records import clean_text
 
-_LONGEST = 300
 _EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
 """LiteLLM's message for a body whose form it does not know."""
 _WRONG_CALL = re.compile(r"unexpected keyword argument|multiple values for|positional argument|not JSON serializable")
-_KEY_VARIABLE = re.compile(r"(API_?KEY|API_?TOKEN|ACCESS_?KEY|ACCESS_?TOKEN|SECRET|AUTH_?TOKEN|HF_TOKEN)[A-Z_]*$")
 _ACTION_FIELDS = frozenset({"tools", "response_format"})
 """How a request asks for actions; a server that takes none may say so with a 5xx."""
-_SHORTEST_KEY = 4
-_SHORTEST_REAL_KEY = 12
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PREFIX = re.compile(r"^(litellm\.\w+: |\w+(Error|Exception): |\w+Exception - )+")
 
 
@@ -60,30 +53,6 @@ class Failure:
     """What the API wants of the messages that call tools, where that is why it refuses them."""
     in_protocol: bool = False
     """Whether it can be mended only in the config's protocol, which is frozen for a run: another model or parameter."""
-
-
-class Secrets:
-    """Takes the values of key variables out of texts."""
-
-    def __init__(self, variables: Iterable[str]) -> None:
-        self._variables = frozenset(variables)
-
-    def line(self, text: str) -> str:
-        """The text as one short line that is safe to store and show: no keys, no control characters."""
-        text = " ".join(_CONTROL.sub(" ", clean_text(self._without(text, _SHORTEST_KEY))).split())
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\u2026"
-
-    def removed(self, text: str) -> str:
-        """A model's text without keys. Short values are placeholders such as `none`, and a model's own words."""
-        return self._without(text, _SHORTEST_REAL_KEY)
-
-    def _without(self, text: str, shortest: int) -> str:
-        for name, value in os.environ.items():
-            value = value.strip()
-            if len(value) >= shortest and (name in self._variables or _KEY_VARIABLE.search(name.upper())):
-                for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
-                    text = text.replace(form, f"[{name}]")
-        return text
 
 
 def classify(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.records import Prefix, Ruling
 
 _SHOWN = 60
 
 
 def raised(error: Exception) -> str:
-    return f"{type(error).__name__}: {short(' '.join(str(error).split()), 200)}"
+    return SECRETS.hidden(f"{type(error).__name__}: {short(' '.join(str(error).split()), 200)}")
 
 
 def said(ruling: Ruling | None) -> str:

@@ -1,0 +1,52 @@
+"""Keeps the values of key variables out of whatever is stored or shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+
+from stepdown.builder.records import clean_text
+
+_KEY_VARIABLE = re.compile(r"(API_?KEY|API_?TOKEN|ACCESS_?KEY|ACCESS_?TOKEN|SECRET|AUTH_?TOKEN|HF_TOKEN)[A-Z_]*$")
+_LONGEST_LINE = 300
+_SHORTEST_KEY = 4
+_SHORTEST_REAL_KEY = 12
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+class Secrets:
+    """Takes the values of key variables out of texts: of those with telling names, and of those that a config names."""
+
+    def __init__(self, variables: Iterable[str] = ()) -> None:
+        self._variables = frozenset(variables)
+
+    def know(self, variables: Iterable[str]) -> None:
+        """These hold keys too, whatever they are called."""
+        self._variables |= frozenset(variables)
+
+    def line(self, text: str) -> str:
+        """The text as one short line that is safe to store and show: no keys, no control characters."""
+        text = " ".join(_CONTROL.sub(" ", clean_text(self.hidden(text))).split())
+        return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "\u2026"
+
+    def hidden(self, text: str) -> str:
+        """An error's text without keys."""
+        return self._without(text, _SHORTEST_KEY)
+
+    def removed(self, text: str) -> str:
+        """A model's or a grader's text without keys. Short values are placeholders such as `none`, and words."""
+        return self._without(text, _SHORTEST_REAL_KEY)
+
+    def _without(self, text: str, shortest: int) -> str:
+        for name, value in os.environ.items():
+            value = value.strip()
+            if len(value) >= shortest and (name in self._variables or _KEY_VARIABLE.search(name.upper())):
+                for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
+                    text = text.replace(form, f"[{name}]")
+        return text
+
+
+SECRETS = Secrets()
+"""The process's own: standard error and a run's records are one for all that it does. Told of every config's keys."""
