@@ -93,8 +93,9 @@ class RevisionPass:
             outcome = review_outcome(valid)
             outcomes.append(outcome)
             counts.outcomes[reviewed.step.benchmark][outcome] += 1
-            counts.reviewers |= {said.reviewer for said in valid.said}
-            if outcome.is_verdict:
+            if not reviewed.step.lowest:
+                counts.reviewers |= {said.reviewer for said in valid.said}
+            if outcome.is_settled:
                 changed = self._settled(step, valid, outcome)
                 lowered += changed.row is not step.row
                 by_index[step.row.step_index] = changed
@@ -122,9 +123,11 @@ class RevisionPass:
             below = self._tiers[place - 1]
             row = replace(row, target_tier=below.name, target_tier_id=below.id)
             evidence["basis"] = "audit"
+        itself = outcome is ReviewOutcome.LOWEST
         evidence["audit"] = {
-            "verdict": outcome.value,
+            "verdict": ReviewOutcome.TIGHT.value if itself else outcome.value,
             "executed_tier": sampled.tier,
+            **({"settles_itself": "the label is the lowest tier"} if itself else {}),
             "verdicts": [
                 {"reviewer": said.reviewer, "verdict": said.verdict.value, "at": said.at, "notes": said.notes}
                 for said in reviewed.said

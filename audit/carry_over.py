@@ -17,6 +17,8 @@ from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger
 
 CARRIED, AGAIN, GONE = "carried", "queued again", "gone"
+ITSELF = "settles itself"
+"""The label is the lowest tier now: nobody is asked, and what was said is history."""
 
 
 def find_earlier_run(run: Path, ledger: Ledger, named: Path | None) -> Path | None:
@@ -49,7 +51,8 @@ def carry_over(store: AuditStore, ledger: Ledger, protocol: ProtocolConfig, old:
     """Carry the verdicts on the old run's steps over into the store; return how many steps had which result.
 
     A verdict carries over where prefix, label and the models one tier lower are the same. Else the step is queued
-    again, with the old verdict as history. Either way the step is in the new sample.
+    again, with the old verdict as history. A step of the lowest label settles itself, whatever was said of it. In every
+    case the step is in the new sample.
     """
     new = _NewRunSteps(ledger, protocol)
     counts: Counter[str] = Counter()
@@ -82,6 +85,8 @@ def _carry_step(store: AuditStore, new: _NewRunSteps, reviewed: ReviewedStep, se
     for said in holds:
         if (said.reviewer, said.step_id) in settling:
             store.reviewers.note_settling(said.reviewer, [said.step_id])
+    if step.lowest:
+        return ITSELF
     if holds:
         # A step that waited for a second reviewer in the old run waits for them here too.
         store.reviewers.wait_for(step.id, {*reviewed.awaited_by, *(one.reviewer for one in former)})

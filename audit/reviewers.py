@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stepdown.audit.database import now
-from stepdown.audit.schema import STANDING
+from stepdown.audit.schema import STANDING, TO_REVIEW
 from stepdown.audit.verdicts import look_alike, reviewer_name
 from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.errors import BadInput
@@ -130,6 +130,7 @@ class Reviewers:
         """Ids of the steps that wait for a reviewer, in the queue's order."""
         query = (
             "SELECT steps.id FROM assignments JOIN steps ON steps.id = assignments.step WHERE assignments.reviewer = ? "  # noqa: S608
+            f"AND {TO_REVIEW} "
             f"AND NOT EXISTS ({STANDING} AND log.step = steps.id AND log.reviewer = assignments.reviewer) "
             "ORDER BY steps.place"
         )

@@ -187,7 +187,7 @@ def _manifest_of(
     }
     outcomes = Counter(outcome for counts in revised.outcomes.values() for outcome in counts.elements())
     sampled = sum(outcomes.values())
-    settled = sum(count for outcome, count in outcomes.items() if outcome.is_verdict)
+    settled = sum(count for outcome, count in outcomes.items() if outcome.is_settled)
     return {
         **base,
         "revision_of": _base_digests(base),
@@ -203,7 +203,8 @@ def _manifest_of(
             "settled": settled,
             "unsettled": sampled - settled,
             "disputed": outcomes[ReviewOutcome.DISAGREE],
-            "tight": outcomes[ReviewOutcome.TIGHT],
+            "tight": outcomes[ReviewOutcome.TIGHT] + outcomes[ReviewOutcome.LOWEST],
+            "lowest": outcomes[ReviewOutcome.LOWEST],
             "lowered": revised.lowered,
             "held_back": _totals(revised.held_back),
             "reviewers": len(revised.reviewers),
@@ -213,7 +214,8 @@ def _manifest_of(
                     "steps": revised.steps[workload],
                     "sampled": sum(counts.values()),
                     "downgradeable": counts[ReviewOutcome.LOWER],
-                    "tight": counts[ReviewOutcome.TIGHT],
+                    "tight": counts[ReviewOutcome.TIGHT] + counts[ReviewOutcome.LOWEST],
+                    "lowest": counts[ReviewOutcome.LOWEST],
                     "uncertain": counts[ReviewOutcome.UNCERTAIN],
                 }
                 for workload, counts in sorted(revised.outcomes.items())

@@ -84,6 +84,9 @@ CREATE TRIGGER revisions_are_whole BEFORE DELETE ON revisions
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 """ + REASSIGNMENTS.lstrip()
 
+TO_REVIEW = "NOT steps.lowest"
+"""Whether people are asked about a step. One of the lowest label settles itself: nothing is below it."""
+
 STANDING = """
 SELECT log.step, log.reviewer, log.verdict, log.notes, log.prefix, log.at, log.source, log.entry FROM log
 WHERE log.verdict IS NOT NULL

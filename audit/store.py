@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from stepdown.audit.database import FILE_NAME, now, open_database
 from stepdown.audit.reviewers import Reviewers
 from stepdown.audit.revisionlog import RevisionLog
-from stepdown.audit.schema import STANDING
+from stepdown.audit.schema import STANDING, TO_REVIEW
 from stepdown.audit.verdicts import (
     LONGEST_NOTES,
     AuditStep,
@@ -132,21 +132,28 @@ class AuditStore:
         """How many steps are sampled."""
         return int(self._file.read("SELECT count(*) FROM steps")[0][0])
 
+    def count_to_review(self) -> int:
+        """How many sampled steps people are asked about: all but those of the lowest label, which settle themselves."""
+        return int(self._file.read(f"SELECT count(*) FROM steps WHERE {TO_REVIEW}")[0][0])  # noqa: S608
+
     # Queues
 
     def unassigned(self) -> Iterator[str]:
-        """Ids of the sampled steps that are assigned to nobody, in the queue's order."""
-        for portion in _portions(self.steps(), 500):
+        """Ids of the sampled steps for people that are assigned to nobody, in the queue's order."""
+        for portion in _portions((step for step in self.steps() if not step.lowest), 500):
             ids = json.dumps([step.id for step in portion])
             query = "SELECT DISTINCT step FROM assignments WHERE step IN (SELECT value FROM json_each(?))"
             taken = {step for (step,) in self._file.read(query, (ids,))}
             yield from (step.id for step in portion if step.id not in taken)
 
     def queue(self, reviewer: str) -> list[QueueItem]:
-        """The reviewer's own steps, in order, each with that reviewer's verdict where it has one."""
+        """The reviewer's own steps, in order, each with that reviewer's verdict where it has one.
+
+        Steps of the lowest label are in nobody's queue.
+        """
         current = self.current(reviewer)
         items = []
-        query = f"SELECT {_STEP_COLUMNS} FROM steps WHERE {_OWN} ORDER BY place"  # noqa: S608
+        query = f"SELECT {_STEP_COLUMNS} FROM steps WHERE {TO_REVIEW} AND {_OWN} ORDER BY place"  # noqa: S608
         for row in self._file.read(query, (reviewer, reviewer)):
             step = _audit_step(row)
             said = current.get(step.id)
@@ -155,6 +162,10 @@ class AuditStore:
             else:
                 items.append(QueueItem(step, said.verdict, said.notes, said.at))
         return items
+
+    def owned(self, reviewer: str) -> set[str]:
+        """Ids of all steps on which the reviewer's word is taken: their queue, and steps of the lowest label."""
+        return {step for (step,) in self._file.read(f"SELECT id FROM steps WHERE {_OWN}", (reviewer, reviewer))}  # noqa: S608
 
     def progress(self, reviewer: str) -> ReviewProgress:
         """How much of their queue the reviewer has done."""
@@ -245,10 +256,12 @@ class AuditStore:
     def undo(self, reviewer: str, step_id: str | None = None) -> str | None:
         """Take back the reviewer's latest verdict (on a step, where one is named): the one before it stands again.
 
-        Returns the step's id; None where there is nothing to take back. The log keeps both entries.
+        Returns the step's id; None where there is nothing to take back. The log keeps both entries. What was said of a
+        step of the lowest label is history, and stays.
         """
         query = (
-            "SELECT entry, step FROM log WHERE reviewer = ? AND verdict IS NOT NULL AND step = coalesce(?, step) "
+            "SELECT entry, step FROM log WHERE reviewer = ? AND verdict IS NOT NULL AND step = coalesce(?, step) "  # noqa: S608
+            f"AND {_OF_QUEUE} "
             "AND NOT EXISTS (SELECT 1 FROM log AS back WHERE back.undoes = log.entry) ORDER BY entry DESC LIMIT 1"
         )
         with self._file.transaction() as db:
@@ -274,7 +287,8 @@ class AuditStore:
 
     def latest(self, reviewer: str) -> RecordedVerdict | None:
         """The verdict that `undo` would take back; None where there is none."""
-        rows = self._file.read(f"{STANDING} AND log.reviewer = ? ORDER BY log.entry DESC LIMIT 1", (reviewer,))
+        query = f"{STANDING} AND log.reviewer = ? AND {_OF_QUEUE} ORDER BY log.entry DESC LIMIT 1"
+        rows = self._file.read(query, (reviewer,))
         return _recorded(rows[0]) if rows else None
 
     def said(self, step_id: str) -> list[RecordedVerdict]:
@@ -323,12 +337,13 @@ class AuditStore:
         ]
 
 
+_OF_QUEUE = f"EXISTS (SELECT 1 FROM steps WHERE steps.id = log.step AND {TO_REVIEW})"  # noqa: S608
 _STEP_COLUMNS = "id, benchmark, instance_id, step_index, tier, tier_id, lowest, below"
 _OWN = (
     "(EXISTS (SELECT 1 FROM assignments WHERE assignments.step = steps.id AND assignments.reviewer = ?) "
     "OR coalesce((SELECT everything FROM reviewers WHERE name = ?), 1))"
 )
-"""Whether a step is in a reviewer's queue: it is assigned to them, or nothing is, as for an unknown name."""
+"""Whether a step is a reviewer's: it is assigned to them, or nothing is, as for an unknown name."""
 
 
 def _audit_step(row: Sequence[Any]) -> AuditStep:

@@ -28,8 +28,11 @@ class AuditSlice:
     """Labelled steps of the run."""
     sampled: int
     settled: int
-    """Sampled steps whose reviewers came to a verdict. Shares are of these."""
+    """Sampled steps that came to a verdict. Shares are of these."""
+    lowest: int
+    """Those that settled themselves, since the label is the lowest tier: they are tight, and nobody was asked."""
     tight: int
+    """Those that settled themselves too."""
     uncertain: int
     downgradeable: int
     disagree: int
@@ -70,7 +73,7 @@ class AuditSummary:
     slices: tuple[AuditSlice, ...]
     """By workload, then of all workloads."""
     above_lowest: tuple[AuditSlice, ...]
-    """The same for labels above the lowest tier only: a label of the lowest tier can only be tight."""
+    """The same for labels above the lowest tier only, which people were asked about."""
     expected: tuple[ExpectedTooHigh, ...]
     """By workload and label, then the sum of each workload, then the sum of all."""
     cohen: tuple[Agreement, ...]
@@ -98,12 +101,12 @@ def summarise(store: AuditStore, steps: Mapping[Stratum, int], lowest: str) -> A
     outcomes: dict[Stratum, Counter[ReviewOutcome]] = defaultdict(Counter)
     said: dict[str, dict[str, AuditVerdict]] = defaultdict(dict)
     # Whoever gets a step because two others disagree on it must disagree with one of them. That does not measure how
-    # far people agree, so it is left out.
+    # far people agree, so it is left out; so is what was said of a step that settles itself.
     settling = store.reviewers.settling()
     for reviewed in store.reviewed():
         outcomes[reviewed.step.benchmark, reviewed.step.tier][review_outcome(reviewed)] += 1
         for one in reviewed.said:
-            if (one.reviewer, one.step_id) in settling:
+            if reviewed.step.lowest or (one.reviewer, one.step_id) in settling:
                 continue
             said[one.reviewer][one.step_id] = one.verdict
     workloads = {workload for workload, _ in outcomes}
@@ -133,8 +136,9 @@ def _slices(
                 name=name,
                 steps=total,
                 sampled=counts.total(),
-                settled=sum(count for outcome, count in counts.items() if outcome.is_verdict),
-                tight=counts[ReviewOutcome.TIGHT],
+                settled=sum(count for outcome, count in counts.items() if outcome.is_settled),
+                lowest=counts[ReviewOutcome.LOWEST],
+                tight=counts[ReviewOutcome.TIGHT] + counts[ReviewOutcome.LOWEST],
                 uncertain=counts[ReviewOutcome.UNCERTAIN],
                 downgradeable=counts[ReviewOutcome.LOWER],
                 disagree=counts[ReviewOutcome.DISAGREE],

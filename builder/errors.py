@@ -23,7 +23,7 @@ class BadInput(StepdownError):
     def __init__(
         self, problem: str, *, file: str | Path | None = None, line: int | None = None, field: str | None = None
     ) -> None:
-        self.problem, self.field = problem, field
+        self.problem, self.file, self.line, self.field = problem, file, line, field
         place = f"{file}:{line}" if file and line else str(file) if file else f"line {line}" if line else ""
         super().__init__(" ".join(": ".join(part for part in (place, field, problem) if part).split()))
 

@@ -215,10 +215,16 @@ def _audits(manifest: Manifest) -> Iterator[str]:
             continue
         yield (
             f"- Pool `{pool}`: {_plain(audit.get('settled'))} of {_plain(audit.get('sampled'))} sampled steps "
-            f"settled by {_plain(_people(audit.get('reviewers')))}; {_plain(audit.get('tight'))} tight, "
-            f"{_plain(audit.get('lowered'))} lowered by one tier on a reviewer's word (no execution has proved "
-            "those)."
+            f"settled{_by_themselves(audit)} by {_plain(_people(audit.get('reviewers')))}; "
+            f"{_plain(audit.get('tight'))} tight, {_plain(audit.get('lowered'))} lowered by one tier on a reviewer's "
+            "word (no execution has proved those)."
         )
+
+
+def _by_themselves(audit: Mapping[str, Any]) -> str:
+    """How many sampled steps nobody was asked about; nothing where there are none, as in runs that asked about all."""
+    lowest = audit.get("lowest", 0)
+    return f": {_plain(lowest)} by themselves, since their label is the lowest tier, the others" if lowest else ""
 
 
 def _people(reviewers: Any) -> str:

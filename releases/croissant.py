@@ -162,8 +162,10 @@ def _field(name: str, kind: str) -> dict[str, Any]:
 
 def _responsible(manifest: Manifest) -> dict[str, Any]:
     audited = [run.audit for run in manifest.runs if run.audit is not None]
-    sampled = sum(count for audit in audited if isinstance(count := audit.get("sampled"), int))
-    lowered = sum(count for audit in audited if isinstance(count := audit.get("lowered"), int))
+    sampled, lowest, lowered = (
+        sum(count for audit in audited if isinstance(count := audit.get(name), int))
+        for name in ("sampled", "lowest", "lowered")
+    )
     benchmarks = ", ".join(manifest.labels)
     return {
         "rai:dataCollection": f"Trajectories of a strong model on tasks of public benchmarks ({benchmarks}), kept "
@@ -176,7 +178,8 @@ def _responsible(manifest: Manifest) -> dict[str, Any]:
         "renumbered, so that nothing tells which model wrote a step.",
         "rai:dataAnnotationProtocol": "Per step, models of cheaper tiers make the step and the strong model goes on "
         "from what really happened; the cheapest tier whose trajectory passes is the label. See README.md.",
-        "rai:dataAnnotationAnalysis": f"{sampled} steps were judged by a person, who lowered {lowered} by one tier."
+        "rai:dataAnnotationAnalysis": f"{sampled - lowest} steps were judged by a person, who lowered {lowered} by one "
+        "tier."
         if audited
         else "No step of these workloads was to be judged by a person.",
         "rai:machineAnnotationTools": ["stepdown"],

@@ -137,12 +137,16 @@ def _strong(pool: Any) -> list[Any]:
     return tiers[-1] if tiers else []
 
 
+_WITHOUT_AUDIT = "`audit: {rate: 0}` in the config, and stepdown relabel RUN --config CONFIG --run NEW"
+
+
 def _audit(run: RunManifest) -> Iterator[FieldProblem]:
     queued = run.files.get("audit_queue.jsonl", {}).get("lines")
     if run.audit is None:
         if queued != 0:
             problem = f"{queued} steps were sampled for the audit and no revision stands"
-            yield "audit", f"{problem}: review them, then `stepdown audit apply`"
+            audited = "stepdown audit sample RUN, review them, then stepdown audit apply RUN"
+            yield "audit", f"{problem}: {audited}; or have no audit: {_WITHOUT_AUDIT}"
         return
     unsettled = run.audit.get("unsettled")
     if unsettled != 0 or type(unsettled) is not int:

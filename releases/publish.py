@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepdown.audit.revisions import current_files
+from stepdown.audit.settling import review_outcome
 from stepdown.audit.store import FILE_NAME as AUDIT
 from stepdown.audit.store import AuditStore
 from stepdown.builder.common.files import sync_folder, sync_tree, write_document, write_text
@@ -83,23 +84,36 @@ class PublishSettings:
 def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Tell = silent) -> Manifest:
     """Publish the runs into the folder `out`, which must not be there or be empty. `tell` is called after each row.
 
-    Raises PublishRefused with all that is wrong, and BadInput where an argument is.
+    Raises PublishRefused with all that is wrong with the runs, and BadInput where another argument is.
     """
     _check_words(settings)
     problems = Problems()
-    sources = [read_source(run, current_files(run), problems, settings.partial) for run in runs]
-    for source in sources:
-        _check_audit(source, problems)
-    if not _have_one_set_of_tiers(sources, problems):
-        raise PublishRefused(problems)  # what would be said of the rows follows from it
+    sources = list(_read_sources(runs, settings.partial, problems))
+    if not sources:
+        raise PublishRefused(problems)
+    _check_tiers(sources, problems)
     with _open_draft(out) as draft:
-        manifest = _write_release(draft, sources, settings, problems, tell)
+        is_complete = len(sources) == len(runs)
+        manifest = _write_release(draft, sources, settings, problems, tell, is_complete)
         if problems:
             raise PublishRefused(problems)
         sync_tree(draft)
         draft.rename(out)
         sync_folder(out.absolute().parent)
     return manifest
+
+
+def _read_sources(runs: Sequence[Path], partial: bool, problems: Problems) -> Iterator[RunSource]:
+    """The runs that can be read; of the others, what is in the way is a problem, and the rest is looked at all the
+    same."""
+    for run in runs:
+        try:
+            source = read_source(run, current_files(run), problems, partial)
+            _check_audit(source, problems)
+        except BadInput as error:
+            problems.bad_input(str(error.file or run), error, error.line)
+        else:
+            yield source
 
 
 def _check_words(settings: PublishSettings) -> None:
@@ -116,25 +130,43 @@ def _check_audit(source: RunSource, problems: Problems) -> None:
     if not (source.folder / AUDIT).is_file():
         return
     with AuditStore(source.folder) as store:
-        sampled, newer = store.count(), store.revisions.count_newer_entries()
-    said = (source.manifest.audit or {}).get("sampled", 0)
-    if said != sampled:
-        problem = f"{sampled} steps are sampled, and the revision that stands has {said}: stepdown audit apply"
+        sampled, asked, newer = store.count(), store.count_to_review(), store.revisions.count_newer_entries()
+        is_settled = all(review_outcome(step).is_settled for step in store.reviewed())
+    audit, again = source.manifest.audit, f"stepdown audit apply {source.folder}"
+    if audit is None:
+        if asked:
+            ways = f"stepdown audit serve {source.folder}, then {again}"
+            problem = f"people are asked about {asked} sampled steps, and no revision stands: {ways}"
+            problems.add(source.name(MANIFEST), problem, field="audit")
+        return
+    said, said_asked = audit.get("sampled", 0), _asked(audit)
+    if said != sampled and said_asked != asked:
+        problem = f"{sampled} steps are sampled, and the revision that stands has {said}: {again}"
         problems.add(source.name(MANIFEST), problem, field="audit.sampled")
     if newer:
-        problem = (
-            f"reviewers have said or been reassigned {newer} things since the latest revision: stepdown audit apply"
-        )
+        problem = f"reviewers have said or been reassigned {newer} things since the latest revision: {again}"
+        problems.add(source.name(MANIFEST), problem, field="audit")
+    elif is_settled and audit.get("unsettled"):
+        problem = f"all sampled steps are settled now, and the revision that stands is from before: {again}"
         problems.add(source.name(MANIFEST), problem, field="audit")
 
 
-def _have_one_set_of_tiers(sources: Sequence[RunSource], problems: Problems) -> bool:
+def _asked(audit: Mapping[str, object]) -> int | None:
+    """How many sampled steps people were asked about; None of a revision that does not tell them apart."""
+    sampled, lowest = audit.get("sampled"), audit.get("lowest")
+    return sampled - lowest if isinstance(sampled, int) and isinstance(lowest, int) else None
+
+
+def _check_tiers(sources: Sequence[RunSource], problems: Problems) -> None:
+    """A release has one set of tiers. The rows of a run with others are looked at by its own."""
     first = tiers_of(sources[0].manifest.pool)
-    others = [source for source in sources if tiers_of(source.manifest.pool) != first]
-    for source in others:
-        problem = f"not the tiers of {sources[0].folder}: a release has one set of tiers"
-        problems.add(source.name(MANIFEST), problem, field="pool.tiers")
-    return first is not None and not others
+    for source in sources:
+        tiers = tiers_of(source.manifest.pool)
+        if tiers is None:
+            problems.add(source.name(MANIFEST), "there are none that can be read", field="pool.tiers")
+        elif tiers != first:
+            problem = f"not the tiers of {sources[0].folder}: a release has one set of tiers"
+            problems.add(source.name(MANIFEST), problem, field="pool.tiers")
 
 
 @contextmanager
@@ -168,8 +200,14 @@ def _open_draft(out: Path) -> Iterator[Path]:
 
 
 def _write_release(
-    draft: Path, sources: Sequence[RunSource], settings: PublishSettings, problems: Problems, tell: Tell
+    draft: Path,
+    sources: Sequence[RunSource],
+    settings: PublishSettings,
+    problems: Problems,
+    tell: Tell,
+    is_complete: bool,
 ) -> Manifest:
+    """`is_complete`: whether all runs could be read. Else nobody knows which instances are there."""
     watch = Watch(
         names_of(source.manifest for source in sources),
         settings.allowed_names,
@@ -177,12 +215,11 @@ def _write_release(
         tuple(_own_paths(sources)),
     )
     tiers = [TierName(name=name, id=number) for name, number in tiers_of(sources[0].manifest.pool) or []]
-    ids = {tier.name: tier.id for tier in tiers}
     left = _LeftOut(settings.without)
-    with RowChecks(ids, settings.holdout, watch, problems, ordered=False) as checks:
+    with RowChecks({}, settings.holdout, watch, problems, ordered=False) as checks:
         files = _write_rows(draft, sources, settings, checks, left, problems, tell)
         counts = checks.counts
-    for unknown in sorted(left.unknown):
+    for unknown in sorted(left.unknown if is_complete else ()):
         problems.add("--without", "no run has this instance", field=unknown)
     if problems:
         raise PublishRefused(problems)
@@ -263,7 +300,10 @@ def _write_rows(
     ):
         shards = {TRAIN: train, TEST: test}
         for source in sources:
-            checks.begin(source.name(ROWS))
+            tiers = tiers_of(source.manifest.pool)
+            if tiers is None:
+                continue  # what would be said of its rows follows from it
+            checks.begin(source.name(ROWS), dict(tiers))
             for step in read_run_rows(source, settings.holdout, problems):
                 if step in left:
                     continue

@@ -68,10 +68,10 @@ class RowChecks:
         self._instances.__exit__(kind, error, at)
         self._groups.__exit__(kind, error, at)
 
-    def begin(self, file: str) -> None:
-        """Go on with the rows of another file, which problems name."""
+    def begin(self, file: str, tiers: Mapping[str, int]) -> None:
+        """Go on with the rows of another file, which problems name, under its own tiers."""
         self.finish()
-        self._file, self._before = file, None
+        self._file, self._before, self._tiers = file, None, tiers
 
     def check(self, row: Row, line: int) -> None:
         """Look at the next row, which stands in `line` of its file."""

@@ -197,17 +197,36 @@ def audit(facts: Facts) -> Section | None:
                     str(_count(one.get("uncertain"))),
                     str(tight),
                     percent(tight, sampled),
+                    _above_lowest(one),
                 )
             )
     if not rows:
         return None
     lowered, reviewers = (sum(_count(found.get(name)) for found in audits) for name in ("lowered", "reviewers"))
     lead = (
-        f"{counted(reviewers, 'reviewer')} asked of every sampled step whether one tier lower would still do; "
-        f"{counted(lowered, 'label')} lowered."
+        f"{counted(reviewers, 'reviewer')} asked of every sampled step above the lowest tier whether one tier lower "
+        f"would still do; {counted(lowered, 'label')} lowered."
     )
-    columns = ("workload", "steps", "sampled", "share", "downgradeable", "uncertain", "tight", "tight share")
+    columns = (
+        "workload",
+        "steps",
+        "sampled",
+        "share",
+        "downgradeable",
+        "uncertain",
+        "tight",
+        "tight share",
+        "above lowest",
+    )
     return Section("audit", "The audit", lead, (Table("human audit", columns, tuple(rows)),))
+
+
+def _above_lowest(audited: Mapping[str, Any]) -> str:
+    """The tight share of the sampled steps that people were asked about: labels above the lowest tier."""
+    if "lowest" not in audited:
+        return "-"  # of a revision that asked about all of them, and does not count them apart
+    sampled, tight, lowest = (_count(audited.get(name)) for name in ("sampled", "tight", "lowest"))
+    return percent(tight - lowest, sampled - lowest)
 
 
 def _released_runs(facts: Facts) -> list[Mapping[str, Any]]:

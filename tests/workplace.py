@@ -93,8 +93,9 @@ def built() -> None:
     _ok("build", "configs/bfcl.yaml", "--run", "runs/bfcl")
     _ok("build", "swe.yaml", "--run", "runs/swe")
     _ok("build", "game.yaml", "--run", "runs/game")
-    for other in ("may", "q", "quickstart"):
+    for other in ("may", "quickstart"):
         shutil.copytree("runs/bfcl", f"runs/{other}")
+    shutil.copytree("runs/game", "runs/q")
 
 
 def relabelled() -> None:
@@ -104,8 +105,8 @@ def relabelled() -> None:
 
 def sampled() -> None:
     """Steps drawn for the audit, and shared out."""
-    for run in ("runs/bfcl", "runs/q"):
-        _ok("audit", "sample", run, "--reviewers", "ana,bo")
+    for run, rate in {"runs/bfcl": "0.5", "runs/q": "1"}.items():
+        _ok("audit", "sample", run, "--rate", rate, "--reviewers", "ana,bo")
 
 
 def exported() -> None:

@@ -21,6 +21,8 @@ class CheckedAnswers:
 
     verdicts: list[RecordedVerdict] = field(default_factory=list)
     """Verdicts that are new."""
+    idle: int = 0
+    """How many of these are on steps of the lowest label, which settle themselves."""
     unchanged: int = 0
     """Answers that the store has already, word for word."""
     blank: int = 0
@@ -70,6 +72,7 @@ class AnswerChecker:
                 checked.unchanged += 1
             else:
                 checked.verdicts.append(said)
+                checked.idle += self._store.step(said.step_id).lowest
         checked.strangers = sorted(self.strangers)
         return checked
 
@@ -134,7 +137,7 @@ class AnswerChecker:
 
     def _check_place(self, answer: IncomingAnswer, step: AuditStep, reviewer: str, verdict: AuditVerdict) -> None:
         if reviewer not in self._queues:
-            self._queues[reviewer] = {item.step.id for item in self._store.queue(reviewer)}
+            self._queues[reviewer] = self._store.owned(reviewer)
             self._current[reviewer] = self._store.current(reviewer)
             self._spoken[reviewer] = self._store.spoken(reviewer)
         if step.id not in self._queues[reviewer]:

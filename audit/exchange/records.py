@@ -121,6 +121,4 @@ def lower_answers_text(answers: Iterable[LowerAnswer]) -> str:
 
 def question(case: ReviewCase) -> str:
     """The question that the reviewer is asked."""
-    if case.below is None:
-        return f"The label is {case.tier}, the lowest tier: is it tight?"
     return f"The label is {case.tier}. Would {case.below}, one tier lower, still handle this step?"

@@ -131,7 +131,5 @@ def _check(case: ReviewCase, given: Submission, verdict: str, here: str) -> None
         raise RequestRefused("The step has changed since the page was made. Nothing was saved: look at it again.", here)
     if verdict not in set(AuditVerdict):
         raise RequestRefused("Choose one of the three verdicts. Nothing was saved.", here)
-    if verdict == AuditVerdict.LOWER and case.below is None:
-        raise RequestRefused("The label is the lowest tier: nothing is below it. Nothing was saved.", here)
     if len(given.notes.replace("\r\n", "\n")) > LONGEST_NOTES:
         raise RequestRefused(f"Notes have at most {LONGEST_NOTES} characters. Nothing was saved.", here)

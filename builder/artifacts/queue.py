@@ -1,4 +1,7 @@
-"""The audit queue: for each row that the protocol's own rate samples, what a reviewer is shown. It names no model."""
+"""The audit queue: for each row that the protocol's own rate samples, what a reviewer is shown. It names no model.
+
+Rows of the lowest tier are not in it: nothing is below them, so they settle themselves.
+"""
 
 from __future__ import annotations
 

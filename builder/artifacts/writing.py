@@ -68,8 +68,8 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                 rows.write(row.to_json())
                 evidences.write(evidence_of(instance, index, pool))
                 summary.labels[benchmark][pool.tiers[lock.tier].name] += 1
-                audited = multi_step.get(benchmark, True)
-                if audited and is_sampled(protocol.audit.seed, row.id, protocol.audit.rate):
+                asked = multi_step.get(benchmark, True) and lock.tier > 0  # a label of the lowest tier settles itself
+                if asked and is_sampled(protocol.audit.seed, row.id, protocol.audit.rate):
                     lower = read_lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
                     queue.write(queue_entry(row, instance.trajectory[index - 1].response, lower))
         count_held_back(ledger, summary)

@@ -38,6 +38,11 @@ def read_steps(run: Path) -> list[AuditStep]:
         return list(store.steps())
 
 
+def above_lowest(run: Path) -> list[AuditStep]:
+    """The sampled steps that people are asked about."""
+    return [step for step in read_steps(run) if not step.lowest]
+
+
 def said(run: Path) -> dict[tuple[str, str], tuple[str, str]]:
     """All that stands: verdict and notes by reviewer and step."""
     with AuditStore(run) as store:

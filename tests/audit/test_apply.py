@@ -22,7 +22,7 @@ from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import AuditStep, AuditVerdict, RecordedVerdict, ReviewedStep
 from stepdown.builder.errors import BadInput
 from tests import workshop
-from tests.audit.reviewing import by_id, only, read_steps, review, rows, tight
+from tests.audit.reviewing import above_lowest, by_id, only, read_steps, review, rows, tight
 from tests.conftest import Shop, started, stepdown
 from tests.provider import Provider
 
@@ -32,10 +32,6 @@ TIERS = ["low", "mid", "mid_high", "high"]
 
 def base_bytes(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in BASE}
-
-
-def above_lowest(run: Path) -> list[AuditStep]:
-    return [step for step in read_steps(run) if not step.lowest]
 
 
 def applied(run: Path) -> tuple[Path, dict[str, Any]]:
@@ -79,6 +75,7 @@ def test_a_label_is_lowered_by_exactly_one_tier_and_says_who_when_and_why(sample
     count = len(read_steps(sampled))
     assert (audit["revision"], audit["sampled"], audit["settled"], audit["unsettled"]) == (1, count, count, 0)
     assert (audit["tight"], audit["lowered"], audit["reviewers"], audit["held_back"]) == (count - 1, 1, 1, {})
+    assert audit["lowest"] == count - len(above_lowest(sampled)) > 0
     assert audit["workloads"] == [
         {
             "workload": "planted",
@@ -86,6 +83,7 @@ def test_a_label_is_lowered_by_exactly_one_tier_and_says_who_when_and_why(sample
             "sampled": count,
             "downgradeable": 1,
             "tight": count - 1,
+            "lowest": count - len(above_lowest(sampled)),
             "uncertain": 0,
         }
     ]
@@ -96,7 +94,7 @@ def test_the_manifest_counts_the_rows_that_are_there(sampled: Path) -> None:
     review(
         sampled,
         "ann",
-        lambda step: "uncertain" if step == steps[0] else ("tight" if step.lowest else "further-downgradeable"),
+        lambda step: "uncertain" if step == steps[0] else "further-downgradeable",
     )
     folder, manifest = applied(sampled)
     found = rows(folder / "question_bank.jsonl")
@@ -116,7 +114,7 @@ def test_the_manifest_counts_the_rows_that_are_there(sampled: Path) -> None:
 
 
 def test_steps_nobody_reviewed_hold_their_instances_back(sampled: Path) -> None:
-    steps = read_steps(sampled)
+    steps = above_lowest(sampled)
     review(sampled, "ann", lambda step: None if step.instance_id == steps[0].instance_id else "tight")
     folder, manifest = applied(sampled)
     assert manifest["audit"]["held_back"] == {"not reviewed": 1}
@@ -286,16 +284,17 @@ VERDICTS = list(AuditVerdict)
 
 
 @given(st.lists(st.sampled_from(VERDICTS), max_size=6), st.integers(0, 3), st.booleans())
-def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
+def test_a_step_is_settled_by_more_than_half_and_by_itself_at_the_lowest_tier(
     given_verdicts: list[AuditVerdict], awaited: int, lowest: bool
 ) -> None:
     step = AuditStep("made/job/1", "made", "job", 1, "mid", 1, lowest, "")
     said = tuple(RecordedVerdict(step.id, f"r{n}", verdict, "", "", "", "") for n, verdict in enumerate(given_verdicts))
     found = review_outcome(ReviewedStep(step, said, awaited))
-    counts = Counter(given_verdicts)
+    assert found.is_settled is not found.holds_back or found is ReviewOutcome.UNCERTAIN
     if lowest:
-        del counts[AuditVerdict.LOWER]
-        assert found is not ReviewOutcome.LOWER
+        assert found is ReviewOutcome.LOWEST
+        return
+    counts = Counter(given_verdicts)
     winners = [verdict for verdict, count in counts.items() if count * 2 > counts.total() + awaited]
     if winners:
         assert found.value == winners[0].value
@@ -308,7 +307,7 @@ def test_a_step_is_settled_by_more_than_half_and_never_below_the_lowest(
 def test_a_release_waits_for_what_was_said_after_the_revision(sampled: Path, tmp_path: Path) -> None:
     review(sampled, "ann", tight)
     applied(sampled)
-    step = next(one for one in read_steps(sampled) if not one.lowest)
+    step = above_lowest(sampled)[0]
     review(sampled, "ann", only("further-downgradeable", step))
     refused = stepdown("publish", str(sampled), "--out", str(tmp_path / "release"))
     assert (refused.code, "since the latest revision: stepdown audit apply" in refused.out) == (2, True), refused.out

@@ -20,7 +20,7 @@ from stepdown.audit.exchange.records import account_id
 from stepdown.audit.exchange.spreadsheet import quoted, unquoted
 from stepdown.audit.store import AuditStore, plain_notes
 from stepdown.audit.verdicts import AuditVerdict
-from tests.audit.reviewing import read_steps, review, rows, said, tight
+from tests.audit.reviewing import above_lowest, read_steps, review, rows, said, tight
 from tests.conftest import stepdown
 
 KINDS = {"jsonl": "q.jsonl", "csv": "q.csv", "label-studio": "ls.json", "argilla": "ar.json"}
@@ -53,7 +53,7 @@ def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: 
         with AuditStore(first) as store:
             for reviewer in ("ann", "=bob"):
                 store.reviewers.join(reviewer)
-            answered = data.draw(st.lists(verdicts, min_size=2, max_size=2 * store.count()), label="answers")
+            answered = data.draw(st.lists(verdicts, min_size=2, max_size=2 * store.count_to_review()), label="answers")
         for reviewer, answers in (("ann", answered[::2]), ("=bob", answered[1::2])):
             record(first, reviewer, answers)
         file = Path(folder) / KINDS[kind]
@@ -66,11 +66,11 @@ def test_every_format_gives_back_the_same_verdicts(kind: str, base: Path, data: 
 
 
 def record(run: Path, reviewer: str, answers: list[tuple[str, str] | None]) -> None:
-    given_by_step = dict(zip((step.id for step in read_steps(run)), answers, strict=False))
+    given_by_step = dict(zip((step.id for step in above_lowest(run)), answers, strict=False))
     with open_cases(run) as cases, AuditStore(run) as store:
         for step in store.steps():
             answer = given_by_step.get(step.id)
-            if answer is None or (step.lowest and answer[0] == AuditVerdict.LOWER):
+            if answer is None:
                 continue
             prefix = cases.read_prefix_digest(step.benchmark, step.instance_id, step.step_index)
             store.record(reviewer, step.id, answer[0], answer[1], prefix_digest=prefix)
@@ -81,7 +81,7 @@ def base(planted_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small sampled run, without its cache: what importing needs."""
     folder = tmp_path_factory.mktemp("base") / "run"
     shutil.copytree(planted_run, folder, ignore=shutil.ignore_patterns("cache"))
-    assert stepdown("audit", "sample", str(folder), "--rate", "0.15").code == 0
+    assert stepdown("audit", "sample", str(folder), "--rate", "0.4").code == 0
     return folder
 
 
@@ -105,7 +105,7 @@ def test_an_export_names_no_model_and_holds_all_a_reviewer_needs(sampled: Path, 
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
     out = rows(file)
     labels = {row["id"]: row for row in rows(sampled / "question_bank.jsonl")}
-    assert [row["id"] for row in out] == [step.id for step in read_steps(sampled)]
+    assert [row["id"] for row in out] == [step.id for step in above_lowest(sampled)]
     for row in out:
         assert row["messages"] == labels[row["id"]]["messages"]
         assert row["target_tier"] == labels[row["id"]]["target_tier"]
@@ -132,7 +132,7 @@ def test_a_spreadsheet_with_semicolons_and_a_byte_order_mark_is_read(sampled: Pa
     file.write_text("\ufeff" + out.getvalue(), newline="")
     assert stepdown("audit", "import", str(sampled), str(file), "--reviewer", "ann").code == 0
     assert set(said(sampled).values()) == {("tight", "a;b\nc")}
-    assert len(said(sampled)) == len(read_steps(sampled))
+    assert len(said(sampled)) == len(above_lowest(sampled))
 
 
 Change = Callable[[list[dict[str, Any]]], None]
@@ -241,7 +241,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(kind: str, sampled: Pat
 
 
 def test_an_older_export_does_not_take_back_what_was_said_since(sampled: Path, tmp_path: Path) -> None:
-    first, second, third = read_steps(sampled)[:3]
+    first, second, third = above_lowest(sampled)[:3]
     review(sampled, "ann", tight)
     file = tmp_path / "q.jsonl"
     assert stepdown("audit", "export", str(sampled), "-o", str(file)).code == 0
@@ -263,19 +263,47 @@ def test_an_older_export_does_not_take_back_what_was_said_since(sampled: Path, t
     assert said(sampled) == {**before, ("ann", third.id): ("uncertain", "")}
 
 
-def test_the_lowest_label_can_not_go_lower_and_a_foreign_queue_is_refused(sampled: Path, tmp_path: Path) -> None:
+def test_an_answer_to_a_step_of_somebody_elses_queue_is_refused(sampled: Path, tmp_path: Path) -> None:
     assert stepdown("audit", "sample", str(sampled), "--reviewers", "ann,bob", "--overlap", "0").code == 0
     file = tmp_path / "q.jsonl"
     assert stepdown("audit", "export", str(sampled), "-o", str(file), "--reviewer", "ann").code == 0
-    records = rows(file)
-    lowest = next(row for row in records if row["below"] is None)
-    other = next(row for row in records if row["below"] is not None)
-    lowest["verdict"], other["verdict"], other["reviewer"] = "further-downgradeable", "tight", "bob"
-    file.write_text("".join(json.dumps(record) + "\n" for record in (lowest, other)))
+    record = {**rows(file)[0], "verdict": "tight", "reviewer": "bob"}
+    file.write_text(json.dumps(record) + "\n")
     result = stepdown("audit", "import", str(sampled), str(file))
     assert (result.code, said(sampled)) == (2, {})
-    assert "it cannot go lower" in result.err
     assert "is not in the queue of 'bob'" in result.err
+
+
+def test_no_format_asks_about_the_lowest_tier_and_answers_of_older_files_are_kept_and_change_nothing(
+    sampled: Path, tmp_path: Path
+) -> None:
+    """An export once asked about every sampled step; somebody may have filled it in."""
+    asked = {step.id for step in above_lowest(sampled)}
+    for kind, name in KINDS.items():
+        file = tmp_path / name
+        assert stepdown("audit", "export", str(sampled), "-o", str(file), "--format", kind).code == 0
+        text = file.read_text()
+        assert all((step.id in text) == (step.id in asked) for step in read_steps(sampled)), kind
+    low = [step for step in read_steps(sampled) if step.lowest][:2]
+    with open_cases(sampled) as cases:
+        prefixes = [cases.read_prefix_digest(step.benchmark, step.instance_id, step.step_index) for step in low]
+    answers = [
+        {"id": step.id, "reviewer": "ann", "verdict": verdict, "notes": "", "prefix": prefix}
+        for step, prefix, verdict in zip(low, prefixes, ("tight", "uncertain"), strict=True)
+    ]
+    file = tmp_path / "older.jsonl"
+    file.write_text("".join(json.dumps(answer) + "\n" for answer in answers))
+    done = stepdown("audit", "import", str(sampled), str(file))
+    assert (done.code, done.out.startswith("2 verdicts taken")) == (0, True)
+    assert "2 of them are on labels of the lowest tier, which settle themselves" in done.err
+    assert set(said(sampled)) == {("ann", step.id) for step in low}
+    review(sampled, "ann", tight)
+    told = stepdown("audit", "apply", str(sampled)).out
+    assert ("not settled" in told, "held back" in told) == (False, False)
+    answers[0]["verdict"] = "further-downgradeable"
+    file.write_text(json.dumps(answers[0]) + "\n")
+    refused = stepdown("audit", "import", str(sampled), str(file))
+    assert (refused.code, "it cannot go lower" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["Ann ", "ann\u00a0", "\uff41nn", "a nn"])
@@ -400,7 +428,7 @@ def test_what_label_studio_and_argilla_add_of_their_own_is_understood(sampled: P
     tasks[2]["annotations"].pop()
     file.write_text(json.dumps(tasks))
     assert stepdown("audit", "import", str(sampled), str(file), *form).code == 0
-    ids = [step.id for step in read_steps(sampled)]
+    ids = [step.id for step in above_lowest(sampled)]
     assert said(sampled) == {("a@b.c", ids[0]): ("uncertain", ""), ("2", ids[2]): ("uncertain", "")}
     file = tmp_path / "ar.json"
     assert (
@@ -462,7 +490,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_
     file = tmp_path / "q.csv"
     file.write_text("somebody's answers")
     with AuditStore(sampled) as store:
-        last = list(store.steps())[-1]
+        last = [step for step in store.steps() if not step.lowest][-1]
         store.add([last._replace(id="planted/gone/1", instance_id="gone")])
     failed = stepdown("audit", "export", str(sampled), "-o", str(file))
     assert (failed.code, "the run has no row 'planted/gone/" in failed.err) == (2, True)
@@ -471,7 +499,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(sampled: Path, tmp_
 
 
 def test_a_models_guesses_are_kept_and_shown_once_the_reviewer_has_answered(sampled: Path, tmp_path: Path) -> None:
-    file, step = tmp_path / "guesses.jsonl", read_steps(sampled)[0]
+    file, step = tmp_path / "guesses.jsonl", above_lowest(sampled)[0]
     good = {"id": step.id, "verdict": "tight", "notes": "sure"}
     wrong = [{**good, "id": "x"}, {**good, "verdict": "loose"}, good, {"id": step.id}]
     file.write_text("".join(json.dumps(line) + "\n" for line in [good, *wrong]))

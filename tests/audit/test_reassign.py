@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepdown.audit.store import FILE_NAME, AuditStore
-from tests.audit.reviewing import only, read_steps, review, said, tight
+from tests.audit.reviewing import above_lowest, only, review, said, tight
 from tests.conftest import Result, stepdown
 
 
@@ -99,11 +99,11 @@ def test_steps_that_are_shared_out_later_do_not_go_to_who_has_left(shared: Path)
     assert reassign(shared, "ann", "cy").code == 0
     assert stepdown("audit", "sample", str(shared), "--rate", "1").code == 0
     assert queue(shared, "ann") == set()
-    assert queue(shared, "bo") | queue(shared, "cy") == {step.id for step in read_steps(shared)}
+    assert queue(shared, "bo") | queue(shared, "cy") == {step.id for step in above_lowest(shared)}
 
 
 def test_who_settles_in_place_of_another_is_no_measure_of_agreement(sampled: Path) -> None:
-    target = next(step for step in read_steps(sampled) if not step.lowest)
+    target = above_lowest(sampled)[0]
     review(sampled, "ann", only("further-downgradeable", target))
     review(sampled, "bo", tight)
     assert stepdown("audit", "sample", str(sampled), "--settle", "cy").code == 0

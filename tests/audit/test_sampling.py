@@ -14,7 +14,7 @@ from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.artifacts.sampling import draw_of
 from tests import workshop
-from tests.audit.reviewing import read_steps, review, rows, tight
+from tests.audit.reviewing import above_lowest, read_steps, review, rows, tight
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 
@@ -62,9 +62,9 @@ def test_a_minimum_is_filled_by_the_smallest_draws_of_each_stratum(
         assert {name for _, name in inside} & found == wanted
 
 
-def test_the_command_and_the_queue_file_of_a_build_choose_alike(run: Path) -> None:
+def test_the_command_and_the_queue_file_of_a_build_ask_people_about_the_same_steps(run: Path) -> None:
     assert stepdown("audit", "sample", str(run)).code == 0
-    assert [step.id for step in read_steps(run)] == [row["id"] for row in rows(run / "audit_queue.jsonl")]
+    assert [step.id for step in above_lowest(run)] == [row["id"] for row in rows(run / "audit_queue.jsonl")]
 
 
 def test_a_step_once_sampled_stays_whatever_is_drawn_later(run: Path) -> None:
@@ -117,9 +117,9 @@ class OneTurn(workshop.Workshop):
 def test_steps_are_shared_out_to_reviewers_with_an_overlap(run: Path) -> None:
     given = ("audit", "sample", str(run), "--rate", "1")
     assert stepdown(*given, "--reviewers", "ann, bob", "--overlap", "0.25").code == 0
-    found = list(assignments((step.id for step in read_steps(run)), ("ann", "bob"), 0.25, 0))
+    found = list(assignments((step.id for step in above_lowest(run)), ("ann", "bob"), 0.25, 0))
     per_step = Counter(step for _, step in found)
-    assert set(per_step) == {step.id for step in read_steps(run)}
+    assert set(per_step) == {step.id for step in above_lowest(run)}
     assert 0 < sum(count == 2 for count in per_step.values()) < len(per_step)
     review(run, "ann", tight)
     with AuditStore(run) as store:

@@ -12,7 +12,7 @@ from stepdown.audit.agreement import _cohens_kappa, _fleiss_kappa
 from stepdown.audit.store import AuditStore
 from stepdown.audit.summary import AuditSummary, summarise
 from stepdown.audit.verdicts import AuditStep
-from tests.audit.reviewing import only, read_steps, review, tight
+from tests.audit.reviewing import above_lowest, only, read_steps, review, tight
 from tests.conftest import stepdown
 
 STEPS = {("bfcl", "low"): 120, ("bfcl", "mid"): 128, ("swe", "low"): 200, ("swe", "high"): 136, ("pinch", "low"): 48}
@@ -97,9 +97,9 @@ def test_a_stratum_that_nobody_reviewed_is_not_known(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_verdict_is_in_no_share(store: AuditStore) -> None:
-    store.record("bob", "swe/job-1/1", "uncertain", prefix_digest="00")
+    store.record("bob", "swe/job-21/1", "uncertain", prefix_digest="00")
     store.record("ann", "bfcl/job-20/1", "uncertain", prefix_digest="00")
-    store.undo("ann", "swe/job-2/1")
+    store.undo("ann", "swe/job-22/1")
     found = {one.name: one for one in summary(store).slices}
     swe = found["swe"]
     assert (swe.sampled, swe.settled, swe.tight, swe.disagree, swe.open) == (34, 32, 31, 1, 1)
@@ -129,11 +129,14 @@ def test_kappas_are_those_of_the_textbooks() -> None:
 
 
 def test_reviewers_agreement_is_over_the_steps_that_they_share(store: AuditStore) -> None:
+    shared = [f"bfcl/job-{number}" for number in range(15, 25)] + [f"swe/job-{number}" for number in range(21, 31)]
     for number in range(20):
         verdict = "tight" if number < 15 else "uncertain"
-        store.record("bob", f"swe/job-{number}/1", verdict, prefix_digest="00")
+        store.record("bob", f"{shared[number]}/1", verdict, prefix_digest="00")
     for number in range(0, 20, 2):
-        store.record("cy", f"swe/job-{number}/1", "tight", prefix_digest="00")
+        store.record("cy", f"{shared[number]}/1", "tight", prefix_digest="00")
+    for low in ("swe/job-1/1", "swe/job-2/1"):  # labels of the lowest tier: what is said of them is history
+        store.record("bob", low, "uncertain", prefix_digest="00")
     found = summary(store)
     pairs = {one.reviewers: (one.steps, one.same) for one in found.cohen}
     assert pairs == {("ann", "bob"): (20, 15), ("ann", "cy"): (10, 10), ("bob", "cy"): (10, 8)}
@@ -148,7 +151,7 @@ def test_reviewers_agreement_is_over_the_steps_that_they_share(store: AuditStore
 
 
 def test_who_only_settles_disagreements_is_not_asked_how_far_reviewers_agree(sampled: Path) -> None:
-    steps = read_steps(sampled)
+    steps = above_lowest(sampled)
     review(sampled, "ann", tight)
     review(sampled, "bob", only("uncertain", *steps[:3]))
 
@@ -164,7 +167,7 @@ def test_who_only_settles_disagreements_is_not_asked_how_far_reviewers_agree(sam
 
 
 def test_the_command_says_it_as_a_table_and_as_json(sampled: Path) -> None:
-    steps = [one for one in read_steps(sampled) if not one.lowest]
+    steps = above_lowest(sampled)
     review(sampled, "ann", only("further-downgradeable", steps[0]))
     review(sampled, "bob", lambda one: "tight")
     plain, as_json = (stepdown("audit", "summary", str(sampled), *more) for more in ([], ["--json"]))
@@ -173,7 +176,7 @@ def test_the_command_says_it_as_a_table_and_as_json(sampled: Path) -> None:
     (planted, everything) = found["slices"]
     assert (planted["steps"], planted["sampled"], planted["disagree"]) == (72, len(read_steps(sampled)), 1)
     assert {**planted, "name": "all"} == everything
-    assert found["cohen"][0]["same"] == len(read_steps(sampled)) - 1
+    assert found["cohen"][0]["same"] == len(steps) - 1
     for words in ("tight %", "above the lowest tier", "expected too high", "Cohen's kappa of ann and bob"):
         assert words in plain.out
     assert "…" not in plain.out

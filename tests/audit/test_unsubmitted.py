@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.audit.reviewing import read_steps, said
+from tests.audit.reviewing import above_lowest, said
 from tests.conftest import Result, stepdown
 
 ANN, BO = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
@@ -64,7 +64,7 @@ def test_what_was_submitted_in_argilla_is_taken(
     records[0] |= {"responses": responses} | ({"status": status} if status else {})
     result = imported(sampled, tmp_path / "ar.json", "argilla", records)
     assert (result.code, result.err) == (0, "reviewers that the audit did not know: eve\n")
-    assert said(sampled) == {("eve", read_steps(sampled)[0].id): ("tight", "seen")}
+    assert said(sampled) == {("eve", above_lowest(sampled)[0].id): ("tight", "seen")}
 
 
 def test_a_draft_beside_a_submitted_answer_takes_nothing_from_it(sampled: Path, tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-NEEDS = [[0, 1, 5], [1, 5]]
-STEPS = [f"job-{job}/{step}" for job, needs in enumerate(NEEDS) for step in range(1, len(needs) + 1)]
+NEEDS = [[1, 1, 5], [1, 5, 0]]
+STEPS = [f"job-{job}/{step}" for job, needs in enumerate(NEEDS) for step, need in enumerate(needs, 1) if need]
+"""The steps that people are asked about: all but those of the lowest label."""
 
 
 @pytest.fixture(scope="module")
@@ -193,10 +194,8 @@ def test_notes_that_are_not_saved_yet_outlive_a_look_elsewhere(ann: Window, revi
     assert review.store.current("ann")["gallery/job-0/1"].notes == "half a thought"
 
 
-def test_the_lowest_label_can_not_be_lowered_and_there_may_be_nothing_to_undo(ann: Window, review: Review) -> None:
+def test_there_may_be_nothing_to_undo(ann: Window, review: Review) -> None:
     ann.at(1)
-    ann.press("3")
-    assert "nothing is below it" in ann.text()
     ann.press("u")
     assert "nothing to undo" in ann.text()
     assert review.verdicts() == {}
@@ -312,7 +311,7 @@ def test_a_link_that_is_opened_from_another_site_leads_to_the_queue(review: Revi
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Review]:
-    with reviewed(sampled(Shop(tmp_path_factory.mktemp("hostile")), [[0, 1]], {"hostile": True})) as served:
+    with reviewed(sampled(Shop(tmp_path_factory.mktemp("hostile")), [[1, 1]], {"hostile": True})) as served:
         yield served
 
 

@@ -17,8 +17,9 @@ from tests.audit.gallery import NEEDLE, output
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
 
-NEEDS = [[0, 1, 5], [1, 1]]
-STEPS = [f"job-{job}/{step}" for job, needs in enumerate(NEEDS) for step in range(1, len(needs) + 1)]
+NEEDS = [[1, 1, 5], [1, 1, 0]]
+STEPS = [f"job-{job}/{step}" for job, needs in enumerate(NEEDS) for step, need in enumerate(needs, 1) if need]
+"""The steps that people are asked about: all but those of the lowest label."""
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_an_outdated_page_does_not_overwrite_what_was_said_since(review: Review,
         ({"prefix": "0" * 64}, 409),
         ({"verdict": "excellent"}, 409),
         ({"verdict": ""}, 409),
-        ({"verdict": "further-downgradeable"}, 409),  # the first step's label is the lowest
+        ({"step": "gallery/job-1/3"}, 409),  # its label is the lowest: nobody is asked about it
         ({"step": "gallery/job-7/1"}, 409),
         ({"step": "gallery/job-0/2"}, 409),  # another step's prefix
         ({"notes": "x" * (LONGEST_NOTES + 1)}, 409),
@@ -211,7 +212,7 @@ def test_the_page_names_no_model(ann: httpx.Client) -> None:
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Review]:
-    run = sampled(Shop(tmp_path_factory.mktemp("long")), [[0]], {"hostile": True, "turns": 30})
+    run = sampled(Shop(tmp_path_factory.mktemp("long")), [[1]], {"hostile": True, "turns": 30})
     with reviewed(run) as served:
         yield served
 

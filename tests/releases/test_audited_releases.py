@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepdown.audit.store import AuditStore
+from stepdown.builder.common.files import digest_of
 from stepdown.releases.layout import read_manifest, read_released_rows
 from tests import workshop
 from tests.audit.reviewing import only, read_steps, review, tight
@@ -45,7 +47,10 @@ def test_a_sample_that_nobody_reviewed_is_refused(built: Path, run: Path) -> Non
     for folder in (built, run):
         done = publish(folder)
         assert done.code == 2
-        assert "audit: 6 steps were sampled for the audit and no revision stands" in done.out
+        assert "audit: 3 steps were sampled for the audit and no revision stands" in done.out
+        assert (
+            "stepdown audit apply RUN; or have no audit: `audit: {rate: 0}` in the config, and stepdown rel" in done.out
+        )
 
 
 def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
@@ -53,7 +58,7 @@ def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
     apply(run)
     done = publish(run)
     assert done.code == 2
-    assert "audit.unsettled: 3 audit verdicts are not settled" in done.out
+    assert "audit.unsettled: 1 audit verdicts are not settled" in done.out
     assert "revisions/1/manifest.json" in done.out
 
 
@@ -62,7 +67,7 @@ def test_what_is_in_dispute_is_refused_until_a_further_reviewer_has_settled_it(r
     review(run, "ann", tight)
     review(run, "bo", only("further-downgradeable", disputed))
     told = stepdown("audit", "apply", str(run))
-    assert "5 settled by 2 reviewers" in told.out
+    assert "3 at the lowest tier settle themselves, 2 settled by 2 reviewers" in told.out
     assert "not settled: on 1 steps reviewers disagree: stepdown audit sample RUN --settle NAME" in told.out
     done = publish(run)
     assert done.code == 2
@@ -82,7 +87,7 @@ def test_all_that_is_in_the_way_is_listed_at_once(run: Path) -> None:
     bank.write_text(bank.read_text().replace('"step_index": 1', '"step_index": "1"', 1))
     done = publish(run)
     assert done.code == 2
-    for word in ("audit.unsettled: 3 audit", "step_index: must be a whole number", "question_bank.jsonl: its bytes"):
+    for word in ("audit.unsettled: 1 audit", "step_index: must be a whole number", "question_bank.jsonl: its bytes"):
         assert word in done.out
     assert not (run.parent / "release").exists()
 
@@ -100,16 +105,21 @@ def test_reviewers_verdicts_are_published_and_counted(run: Path) -> None:
     audit = read_manifest(release).runs[0].audit
     assert audit is not None
     assert (audit["sampled"], audit["settled"], audit["lowered"]) == (6, 6, 1)
-    assert "6 of 6 sampled steps settled by 1 reviewer; 5 tight, 1 lowered" in (release / "README.md").read_text()
+    card = (release / "README.md").read_text()
+    told = (
+        "6 of 6 sampled steps settled: 3 by themselves, since their label is the lowest tier, the others by 1 reviewer"
+    )
+    assert f"{told}; 5 tight, 1 lowered" in card
+    assert "3 steps were judged by a person, who lowered 1" in (release / "croissant.json").read_text()
 
 
 def test_an_uncertain_step_holds_its_instance_back_and_the_release_counts_it(run: Path) -> None:
-    review(run, "ann", only("uncertain", "workshop/job-2/1"))
+    review(run, "ann", only("uncertain", "workshop/job-1/1"))
     apply(run)
     done = publish(run)
     assert done.code == 0, done.out
     release = run.parent / "release"
-    assert {row.instance_id for row in read_released_rows(release)} == {"job-0", "job-1"}
+    assert {row.instance_id for row in read_released_rows(release)} == {"job-0", "job-2"}
     manifest = read_manifest(release)
     assert manifest.left_out == {"*": {"audit: uncertain": 1}}
     assert stepdown("verify", str(release)).code == 0
@@ -152,10 +162,90 @@ def test_a_sample_that_has_grown_since_is_refused(built: Path, tmp_path: Path) -
 
 
 def test_a_revision_that_was_changed_by_hand_is_refused(run: Path) -> None:
-    review(run, "ann", only("uncertain", "workshop/job-2/1"))
+    review(run, "ann", only("uncertain", "workshop/job-1/1"))
     apply(run)
     manifest = run / "revisions" / "1" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"unsettled": 0', '"unsettled":  0'))
     done = publish(run)
     assert done.code == 2
-    assert "is not the one that was applied" in done.err
+    assert "is not the one that was applied" in done.out
+
+
+def test_nobody_is_waited_for_where_all_sampled_steps_have_the_lowest_label(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    with Provider(workshop.ABILITIES) as provider:
+        settings = workshop.config(provider.url, [[0, 0], [0]], protocol={"audit": {"rate": 1.0}})
+        assert shop.build(settings).code == 0
+    assert shop.read("audit_queue.jsonl") == []
+    assert stepdown("publish", str(shop.run), "--out", str(tmp_path / "unsampled")).code == 0
+    drawn = stepdown("audit", "sample", str(shop.run))
+    assert "labels of the lowest tier settle themselves: 3 steps; 0 are for people" in drawn.out
+    served = stepdown("audit", "serve", str(shop.run))
+    assert (served.code, served.out) == (0, "")
+    assert f"nobody is to be asked; go on with stepdown audit apply {shop.run}" in served.err
+    assert stepdown("publish", str(shop.run), "--out", str(tmp_path / "sampled")).code == 0
+    apply(shop.run)
+    assert stepdown("publish", str(shop.run), "--out", str(tmp_path / "applied")).code == 0
+    evidence = [json.loads(line) for line in (shop.run / "revisions/1/evidence.jsonl").read_text().splitlines()]
+    due = {"verdict": "tight", "executed_tier": "low", "settles_itself": "the label is the lowest tier", "verdicts": []}
+    assert [one["audit"] for one in evidence] == [due] * 3
+
+
+def test_a_sample_that_was_drawn_by_hand_waits_though_the_protocol_has_none(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    with Provider(workshop.ABILITIES) as provider:
+        assert shop.build(workshop.config(provider.url, [[0, 1]], protocol={"audit": {"rate": 0}})).code == 0
+    assert publish(shop.run).code == 0
+    assert stepdown("audit", "sample", str(shop.run), "--rate", "1").code == 0
+    done = stepdown("publish", str(shop.run), "--out", str(tmp_path / "again"))
+    remedy = f"stepdown audit serve {shop.run}, then stepdown audit apply {shop.run}"
+    assert (done.code, f"1 sampled steps, and no revision stands: {remedy}" in done.out) == (2, True), done.out
+
+
+def test_a_revision_that_waited_for_the_lowest_tier_only_is_made_anew_without_anybody(run: Path) -> None:
+    """As one of before labels of the lowest tier settled themselves."""
+    review(run, "ann", tight)
+    apply(run)
+    manifest = run / "revisions" / "1" / "manifest.json"
+    older = json.loads(manifest.read_text())
+    older["audit"] |= {"settled": 3, "unsettled": 3, "tight": 3}
+    del older["audit"]["lowest"]
+    manifest.write_text(json.dumps(older))
+    with AuditStore(run) as store:
+        store.revisions.record(1, "applied", str(digest_of(manifest)), store.revisions.count_entries())
+    done = publish(run)
+    assert done.code == 2
+    assert f"settled now, and the revision that stands is from before: stepdown audit apply {run}" in done.out
+    apply(run)
+    assert publish(run).code == 0
+
+
+def test_runs_that_can_not_be_read_or_have_other_tiers_hide_nothing_of_the_others(run: Path, tmp_path: Path) -> None:
+    with Provider(workshop.ABILITIES) as provider:
+        other = Shop(tmp_path / "other")
+        other.folder.mkdir()
+        settings = workshop.config(provider.url, [[1]], protocol={"audit": {"rate": 0}})
+        settings["protocol"]["pool"]["tiers"][-1]["id"] = 9
+        assert other.build(settings).code == 0
+    bank = other.run / "question_bank.jsonl"
+    bank.write_text(bank.read_text().replace('"step_index": 1', '"step_index": "1"', 1))
+    (tmp_path / "empty").mkdir()
+    broken = copied(run, tmp_path / "broken")
+    (broken / "manifest.json").write_text("{")
+    review(run, "ann", tight)
+    folders = [tmp_path / "nowhere", run, tmp_path / "empty", other.run, broken]
+    done = stepdown("publish", *map(str, folders), "--out", str(tmp_path / "release"), "--without", "workshop/job-7")
+    assert done.code == 2
+    lines = done.out.splitlines()
+    for words in (
+        f"{tmp_path}/nowhere: no finished run is here",
+        "revision stands: stepdown audit serve",
+        f"{tmp_path}/empty: no finished run is here",
+        f"{other.run}/manifest.json: pool.tiers: not the tiers of",
+        f"{bank}:1: step_index: must be a whole number",
+        f"{broken}/manifest.json: not JSON",
+    ):
+        assert any(words in line for line in lines), (words, lines)
+    assert "target_tier" not in done.out  # rows are looked at by their own run's tiers
+    assert "job-7" not in done.out  # it may be in a run that can not be read
+    assert not (tmp_path / "release").exists()

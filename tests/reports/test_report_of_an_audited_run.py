@@ -38,7 +38,7 @@ def test_lowered_labels_are_reported_beside_the_locks_they_had(run: Path) -> Non
     assert (
         "1 label lowered by the audit below the tier of the lock" in stepdown("report", str(run), "--tables-only").out
     )
-    assert found["human audit"] == [["planted", "6", "6", "100.0%", "1", "1", "4", "66.7%"]]
+    assert found["human audit"] == [["planted", "6", "6", "100.0%", "1", "1", "4", "66.7%", "33.3%"]]
     assert ["held back by the audit", "1"] in [[row[1], row[3]] for row in found["instances without rows"]]
 
 

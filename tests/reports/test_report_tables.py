@@ -148,7 +148,7 @@ def test_the_audit_of_a_manifest_is_shown(tmp_path: Path) -> None:
     slices = [{"workload": "work", "steps": 336, "sampled": 34, "downgradeable": 1, "tight": 33, "uncertain": 0}]
     audit = {"workloads": slices, "lowered": 1, "reviewers": 2, "held_back": {"uncertain": 3}}
     found = tables(write_bank(tmp_path, [Life([0])], {"audit": audit}))
-    assert found["human audit"] == [["work", "336", "34", "10.1%", "1", "0", "33", "97.1%"]]
+    assert found["human audit"] == [["work", "336", "34", "10.1%", "1", "0", "33", "97.1%", "-"]]
     assert ["", "held back by the audit", "uncertain", "3"] in found["instances without rows"]
 
 

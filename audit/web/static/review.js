@@ -204,7 +204,6 @@ document.addEventListener("DOMContentLoaded", () => {
     const button = form?.querySelectorAll(".verdicts button")[place];
     if (!button) return;
     if (!ready) say("That was quick: this step had only just appeared. Press the key again.");
-    else if (button.disabled) say("The label is the lowest tier: nothing is below it.");
     else form.requestSubmit(button);
   }
 

@@ -22,7 +22,8 @@ def _apply(run: Path) -> None:
 
     `further-downgradeable` lowers a label by exactly one tier. Later prefixes stay as they were executed, and the
     evidence says "audit", with who, when and why. A whole instance is held back where one of its sampled steps is
-    `uncertain` or not reviewed yet, or where its reviewers disagree and no further reviewer has settled it.
+    `uncertain` or not reviewed yet, or where its reviewers disagree and no further reviewer has settled it. A step
+    whose label is the lowest tier settles itself: nobody is waited for.
 
     The run's own files are not touched. A revision is made from them, never from another revision. `stepdown audit
     undo` takes the newest one back.
@@ -35,8 +36,9 @@ def _apply(run: Path) -> None:
 
 def _summary_lines(audit: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"revision {audit['revision']}: {audit['sampled']} steps sampled, {audit['settled']} settled by "
-        f"{audit['reviewers']} reviewers, {audit['lowered']} labels lowered by one tier"
+        f"revision {audit['revision']}: {audit['sampled']} steps sampled, {audit['lowest']} at the lowest tier settle "
+        f"themselves, {audit['settled'] - audit['lowest']} settled by {audit['reviewers']} reviewers, "
+        f"{audit['lowered']} labels lowered by one tier"
     ]
     if waiting := audit["unsettled"] - audit["disputed"]:
         lines.append(f"not settled: {waiting} steps wait for reviewers: stepdown audit serve RUN, then apply again")

@@ -44,9 +44,10 @@ _format = click.option(
 def _export(run: Path, file: Path, kind: str | None, names: tuple[str, ...]) -> None:
     """Write the sampled steps of RUN for review in another tool, with the verdicts given so far.
 
-    A record holds the prefix, the label, the locked response, and what the tier below answered. It names no model. Fill
-    in `verdict` (tight, uncertain or further-downgradeable) and `notes`, and take the file back with `stepdown audit
-    import`. Leave `id`, `reviewer` and `prefix` as they are.
+    A record holds the prefix, the label, the locked response, and what the tier below answered. It names no model.
+    Steps whose label is the lowest tier are left out: nothing is below it, so they settle themselves. Fill in `verdict`
+    (tight, uncertain or further-downgradeable) and `notes`, and take the file back with `stepdown audit import`. Leave
+    `id`, `reviewer` and `prefix` as they are.
 
     label-studio writes tasks and a labelling config; argilla writes records and the dataset's settings.
     """
@@ -117,6 +118,8 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
             sys.exit(2)
         store.record_all(found.verdicts)
     click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    if found.idle:
+        click.echo(f"{found.idle} of them are on labels of the lowest tier, which settle themselves", err=True)
     if found.unsubmitted:
         shown = ", ".join(found.unsubmitted[:_SHOWN]) + ", ..." * (len(found.unsubmitted) > _SHOWN)
         count = len(found.unsubmitted)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import click
 
-from stepdown.audit.carry_over import AGAIN, CARRIED, GONE, carry_over, find_earlier_run
+from stepdown.audit.carry_over import AGAIN, CARRIED, GONE, ITSELF, carry_over, find_earlier_run
 from stepdown.audit.corpus import assign_disputed_steps, draw_sample, load_audited_workloads, share_out_steps
 from stepdown.audit.sampling import SamplingPlan
 from stepdown.audit.store import AuditStore
@@ -74,7 +74,8 @@ def command(
 
     A step is sampled if and only if hash(seed, id) is below the rate: the same steps on any machine, and after the run
     has grown. A stratum with fewer steps than --minimum is filled with the steps of its smallest hashes. A step once
-    sampled stays sampled: drawing again adds steps and takes none away.
+    sampled stays sampled: drawing again adds steps and takes none away. A step whose label is the lowest tier settles
+    itself: it counts in the sample, and nobody is asked about it.
 
     Workloads whose tasks have one step are left out unless --include names them: where a judge grades them, it is
     calibrated against people instead. Where RUN relabels another run that was audited, verdicts carry over if prefix,
@@ -121,15 +122,21 @@ def command(
 
 
 def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
-    sampled = Counter(step.benchmark for step in store.steps())
+    sampled: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
+    for step in store.steps():
+        sampled[step.benchmark] += 1
+        asked[step.benchmark] += not step.lowest
     rows = (
-        (workload, str(steps), str(sampled[workload]), f"{sampled[workload] / steps:.1%}")
+        (workload, str(steps), str(sampled[workload]), f"{sampled[workload] / steps:.1%}", str(asked[workload]))
         for workload, steps in sorted(labelled.items())
     )
-    table = Table("sample", ("workload", "steps", "sampled", "share"), tuple(rows))
+    table = Table("sample", ("workload", "steps", "sampled", "share", "for people"), tuple(rows))
     out = console.stdout()
     out.print(draw(table))
     out.print(f"{new} steps are new in the sample; it holds {sum(sampled.values())}: {store.path}", markup=False)
+    if itself := sampled.total() - asked.total():
+        out.print(f"labels of the lowest tier settle themselves: {itself} steps; {asked.total()} are for people")
     if not sampled:
         click.echo("no step is below the rate: name a --minimum", err=True)
 
@@ -137,10 +144,10 @@ def _report(store: AuditStore, labelled: Mapping[str, int], new: int) -> None:
 def _carried_line(counts: Counter[str], earlier: Path | None) -> str:
     """How many steps' verdicts of an earlier run carried over, in one line.
 
-    >>> _carried_line(Counter({CARRIED: 3, AGAIN: 1}), Path("old"))
-    'verdicts of old: 3 steps carried over, 1 queued again with what was said as history, 0 gone'
+    >>> _carried_line(Counter({CARRIED: 3, AGAIN: 1, ITSELF: 2}), Path("old"))
+    'verdicts of old: 3 steps carried over, 1 queued again with what was said as history, 2 settle themselves, 0 gone'
     """
     return (
         f"verdicts of {earlier}: {counts[CARRIED]} steps carried over, {counts[AGAIN]} queued again with what was said "
-        f"as history, {counts[GONE]} gone"
+        f"as history, {counts[ITSELF]} settle themselves, {counts[GONE]} gone"
     )

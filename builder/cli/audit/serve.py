@@ -42,7 +42,8 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     that name. Every verdict is on disk before the page goes on, so the server may end at any time. Ctrl-C ends it. When
     it is started again, it prints new links, and each reviewer goes on at the first open step.
 
-    The steps come from `stepdown audit sample RUN`. In the page, `?` shows the keys.
+    The steps come from `stepdown audit sample RUN`. Those whose label is the lowest tier settle themselves and are not
+    shown. In the page, `?` shows the keys.
     """
     require("audit", *NEEDED)
     from stepdown.audit.cases import open_cases
@@ -53,6 +54,10 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     with open_cases(run) as cases, AuditStore(run) as store:
         if not store.count():
             raise BadInput(f"nothing is sampled yet: stepdown audit sample {run}", file=run)
+        if not store.count_to_review():
+            told = "all sampled steps have the lowest label and settle themselves: nobody is to be asked"
+            click.echo(printable(f"{told}; go on with stepdown audit apply {run}"), err=True)
+            return
         names = list(_names(reviewers, store.reviewers.names()))
         accesses = [ReviewerAccess(name) for name in names]
         with serve(store, cases, accesses, _report_error, port) as server, handle_end_signals(server.stop):

@@ -24,12 +24,13 @@ from stepdown.builder.run.folder import open_for_reading
 def command(run: Path, as_json: bool) -> None:
     """Say what the audit of RUN has found so far.
 
-    Shares are of the sampled steps whose reviewers came to a verdict, with exact (Clopper-Pearson) 95% intervals.
-    `uncertain` counts as not tight. Shares are not weighted: after a --minimum by tier, look at each label's own.
+    Shares are of the sampled steps that came to a verdict, with exact (Clopper-Pearson) 95% intervals. A label of the
+    lowest tier can not go lower: it settles itself, as tight, and nobody is asked. `uncertain` counts as not tight.
+    Shares are not weighted: after a --minimum by tier, look at each label's own.
 
-    The second table leaves the lowest label out, which can only be tight. The third says how many of the other labels
-    are likely too high: for each workload and label, the share that can go lower among its reviewed steps, times its
-    other steps. The interval of a sum holds for all of its parts at once.
+    The second table leaves these out: it is what people have found. The third says how many of the other labels are
+    likely too high: for each workload and label, the share that can go lower among its reviewed steps, times its other
+    steps. The interval of a sum holds for all of its parts at once.
 
     Agreement is between reviewers who did not see each other's answers. Whoever was given a step because others
     disagree on it (`sample --settle`) does not count for that step.
@@ -41,14 +42,31 @@ def command(run: Path, as_json: bool) -> None:
         click.echo(json.dumps(found.to_json(), indent=1))
         return
     out = console.wide()
-    for title, slices in (("audit", found.slices), ("labels above the lowest tier", found.above_lowest)):
+    for title, slices in (
+        ("audit", found.slices),
+        ("labels above the lowest tier: what people were asked", found.above_lowest),
+    ):
         out.print(draw(_slice_table(title, slices)))
+    if waiting := found.slices[-1].sampled - found.slices[-1].settled:
+        told = f"{waiting} sampled steps are not settled yet; until then labels of the lowest tier weigh too much"
+        out.print(f"{told} in the first table", markup=False)
     out.print(draw(_expected_table(found.expected)))
     for line in _agreement_lines(found):
         out.print(printable(line), markup=False)
 
 
-_SLICE = ("steps", "sampled", "%", "reviewed", "downgradeable", "uncertain", "disagree", "tight %", "95% interval")
+_SLICE = (
+    "steps",
+    "sampled",
+    "%",
+    "settled",
+    "by themselves",
+    "downgradeable",
+    "uncertain",
+    "disagree",
+    "tight %",
+    "95% interval",
+)
 
 
 def _slice_table(title: str, slices: Iterable[AuditSlice]) -> Table:
@@ -59,6 +77,7 @@ def _slice_table(title: str, slices: Iterable[AuditSlice]) -> Table:
             str(one.sampled),
             f"{one.sampled / one.steps:.1%}" if one.steps else "-",
             str(one.settled),
+            str(one.lowest),
             str(one.downgradeable),
             str(one.uncertain),
             str(one.disagree),
