@@ -30,7 +30,7 @@ def body_of(**changes: Any) -> Fault:
     return Fault(200, {**Answer("42").body("m"), **changes})
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(("text", "answer", "thought"), THOUGHT)
 @pytest.mark.parametrize("prefix", [HELLO, TOOLS], ids=["words", "tools"])
 def test_the_answer_is_what_follows_the_thought(
@@ -88,7 +88,7 @@ def test_without_tools_on_offer_such_a_text_is_an_answer() -> None:
     assert not asked(Answer('<tool_call>{"name": "f", "arguments": {}}</tool_call>'))[0].response.malformed
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 def test_a_pseudo_tool_stays_one_call_of_a_tool_that_does_not_exist(family: str) -> None:
     uses = '{"tool_uses": [{"recipient_name": "functions.math_add", "parameters": {"a": 3}}]}'
     given = Answer(None, (("math_add", '{"a": 1}'), ("multi_tool_use.parallel", uses)))
@@ -96,7 +96,7 @@ def test_a_pseudo_tool_stays_one_call_of_a_tool_that_does_not_exist(family: str)
     assert response.tool_calls == (ToolCall("math.add", '{"a": 1}'), ToolCall("multi_tool_use.parallel", uses))
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize("text", [None, ""])
 def test_an_answer_of_no_tokens_is_technical(text: str | None, family: str) -> None:
     usage = {"prompt_tokens": 56447, "completion_tokens": 0, "total_tokens": 56447}
@@ -117,7 +117,7 @@ def test_a_refusal_of_no_tokens_is_a_refusal() -> None:
     assert asked(Answer(None, finish="content_filter", usage=usage))[0].response.stop is Stop.REFUSED
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     "usage",
     [

@@ -85,7 +85,7 @@ TRANSIENT = [
 ]
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize("fault", TRANSIENT)
 def test_the_transport_s_failures_are_retried_and_then_technical(fault: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
@@ -111,7 +111,7 @@ def test_a_call_that_recovers_keeps_the_errors_before_it(fault: str) -> None:
     assert provider.count() == 3
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 @pytest.mark.parametrize("fault", ["unauthorized", "no_credit", "forbidden", "unknown_model", "unknown_model_400"])
 def test_a_wrong_key_credit_or_model_stops_the_run_at_once(
     fault: str, family: str, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +128,7 @@ def test_an_exhausted_quota_stops_the_run_though_it_comes_as_429() -> None:
         asked(FAULTS["quota_429"])
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("overflow")])
 def test_a_prefix_that_does_not_fit_is_an_overflow(fault: str, family: str) -> None:
     completion, provider = asked(FAULTS[fault], family=family)
@@ -159,7 +159,7 @@ def test_another_4xx_is_technical_without_a_retry(fault: str) -> None:
     assert requests_of(raised.value) == 1
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("quoted")])
 def test_what_an_error_quotes_of_the_request_says_nothing_of_the_model(fault: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
@@ -227,7 +227,7 @@ def finished(reason: object, text: str | None = "par") -> Fault:
     return Fault(200, body)
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     "given",
     [
@@ -241,7 +241,7 @@ def test_an_answer_that_broke_off_or_never_came_is_technical(given: Fault, famil
     assert requests_of(raised.value) == 3
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     ("reason", "stop"),
     [
@@ -258,7 +258,7 @@ def test_an_answer_ends_as_its_finish_reason_says_and_an_unknown_one_is_an_end(
     assert provider.count() == 1
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize("reason", ["stop", "end_turn", "length", "tool_calls"])
 def test_an_empty_answer_with_a_real_end_is_the_model_s(reason: str, family: str) -> None:
     assert asked(finished(reason, None), family=family)[0].response.content == ""
@@ -274,7 +274,7 @@ def test_an_envelope_that_nobody_can_read_is_technical() -> None:
         asked(Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"), retries={"attempts": 1})
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -301,7 +301,7 @@ def test_a_refusal_among_the_parts_is_one() -> None:
 NOT_TEXT: tuple[Any, ...] = (5, [], {"a": 1}, True)
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     "message",
     [
@@ -331,7 +331,7 @@ def test_a_call_of_an_odd_type_is_malformed_and_paid_once(message: Any, family: 
     assert provider.count() == 1
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 def test_an_answer_that_litellm_cannot_read_keeps_its_end_and_usage(family: str) -> None:
     huge = (("math_add", '{"a": ' + "9" * 5000 + "}"),)
     response = asked(Answer("so", huge, finish="content_filter"), TOOLS, family=family)[0].response
@@ -343,7 +343,7 @@ def test_an_answer_that_litellm_cannot_read_keeps_its_end_and_usage(family: str)
         asked(Answer("so", huge, finish="error"), TOOLS, family=family)
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     ("count", "booked"),
     [(7, 7), (7.0, 7), ("7", 7), (10**30, 2**40), (10**4000, 2**40), (1e300, 2**40), (1.5, 1)],
@@ -375,7 +375,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize("arguments", MALFORMED.values(), ids=MALFORMED.keys())
 def test_a_call_that_cannot_be_parsed_is_malformed_and_kept_as_text(arguments: str, family: str) -> None:
     completion, provider = asked(Answer("so:", (("math_add", arguments),)), TOOLS, family=family)
@@ -496,7 +496,7 @@ def test_keys_are_taken_out_of_errors(status: int, monkeypatch: pytest.MonkeyPat
         assert len(text) < 450
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize(
     "arguments", ['{"a": "KEY"}', '{"KEY": 1}', '{"a": KEY}', '{"a": "\\u0073k-not-a-real-key-000"}']
 )
@@ -574,7 +574,7 @@ def test_a_call_that_cannot_be_made_stops_the_run() -> None:
         assert provider.count() == 0
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 def test_a_dead_address_is_named_without_an_invented_status(family: str) -> None:
     model = Model(name="m", model=f"{family}/m")
     with Client([model], operation("http://127.0.0.1:9/v1")) as client:
@@ -584,7 +584,7 @@ def test_a_dead_address_is_named_without_an_invented_status(family: str) -> None
         assert len(raised.value.attempts) == 2
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 @pytest.mark.parametrize(("fault", "said"), [("drop", "connection broken"), ("server_503", "HTTP 503: ")])
 def test_a_status_is_told_where_one_came(fault: str, said: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
@@ -592,7 +592,7 @@ def test_a_status_is_told_where_one_came(fault: str, said: str, family: str) -> 
     assert str(raised.value).startswith(f"m: {said}")
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 def test_an_error_of_no_known_form_is_shown_as_it_came(family: str) -> None:
     with pytest.raises(Technical, match="field x is missing"):
         asked(Fault(400, {"problem": "field x is missing"}), family=family)
@@ -635,7 +635,7 @@ def test_a_provider_s_wait_holds_all_calls_of_the_model_and_is_bounded() -> None
 
 
 @pytest.mark.parametrize("header", ["60", "Wed, 21 Oct 2099 07:28:00 GMT"])
-@pytest.mark.parametrize("family", ["openai", "openrouter", "anthropic"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
 def test_a_wait_ends_when_the_run_is_asked_to_stop(family: str, header: str) -> None:
     stop = threading.Event()
     model = Model(name="m", model=f"{family}/m")

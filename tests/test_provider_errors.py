@@ -52,7 +52,7 @@ def test_an_overflow_is_one_in_any_form_of_body(body: dict[str, Any]) -> None:
     assert asked(Fault(400, body))[0].response.stop is Stop.OVERFLOW
 
 
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 @pytest.mark.parametrize("text", ["Let me", None])
 def test_an_answer_for_which_the_context_had_no_room_is_an_overflow_and_its_tokens_count(
     text: str | None, family: str
@@ -70,7 +70,7 @@ def behind(message: object, status: int = 400, code: int = 400) -> Fault:
 
 
 @pytest.mark.parametrize("status", [400, 500, 502])
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 def test_an_overflow_behind_a_gateway_is_one_whatever_status_the_gateway_gives_it(status: int, family: str) -> None:
     fault = behind({"error": {"message": "invalid params, context window exceeds limit (2013)"}}, status)
     completion, provider = asked(fault, family=family)
@@ -79,7 +79,7 @@ def test_an_overflow_behind_a_gateway_is_one_whatever_status_the_gateway_gives_i
 
 
 @pytest.mark.parametrize("raw", ["the field x is odd", {"error": {"message": "the field x is odd"}}])
-@pytest.mark.parametrize("family", ["openai", "openrouter"])
+@pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
 def test_the_words_of_the_provider_behind_a_gateway_are_shown(raw: object, family: str) -> None:
     with pytest.raises(Technical, match="the field x is odd"):
         asked(behind(raw), family=family)

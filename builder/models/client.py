@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,20 +18,19 @@ from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model
 from stepdown.builder.errors import Interrupted, RunStopped, Technical
 from stepdown.builder.models import prompt_cache, proxies
-from stepdown.builder.models.envelope import Unusable
-from stepdown.builder.models.failures import Failure, FailureKind, classify, shown_address
+from stepdown.builder.models.addresses import known_address, open_address, place
+from stepdown.builder.models.errors import CutOff, Rejected, Unusable, WrongCall
+from stepdown.builder.models.failures import Failure, FailureKind, classify
+from stepdown.builder.models.families import family_of
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
-from stepdown.builder.models.provider import CutOff, Rejected, WrongCall, ask
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
 from stepdown.builder.models.reasoning import Form, Wanted, forms
+from stepdown.builder.models.roads import Roads
 from stepdown.builder.models.warming import PromptWarming
 from stepdown.builder.records import FIRST, WITHOUT_THINKING, Prefix, Reasoning, Response, Sample, Stop, Usage
 
-_NO_KEY = "none"
-"""Sent as the key to an address of the user's own where no key is named. Keys that are set for others are not sent."""
-_LOOPBACK = "http://127.0.0.1"
 _LONGEST_WAIT = 7 * 24 * 3600.0
 """Seconds. A longer wait would overflow the clock."""
 _LOOK = 0.2
@@ -62,6 +60,7 @@ class _EndpointState:
 
     def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
         self.settings = endpoint
+        self.family = family_of(model)
         self.outage = Outage(longest_wait)
         self.warming = PromptWarming(clock) if prompt_cache.is_asked(model) else None
         self.wants: Wanted | None = None
@@ -127,7 +126,7 @@ class Client:
         notify: Callable[[str], None] = lambda line: None,
     ) -> None:
         models = list(models)
-        proxies.prepare([_address(model, operation.endpoint(model.name)) for model in models if _is_asked(model)])
+        proxies.prepare([known_address(model, operation.endpoint(model.name)) for model in models if _is_asked(model)])
         self._retries = retries = operation.retries
         self._endpoints = {
             model.name: _EndpointState(model, operation.endpoint(model.name), retries.longest_wait, clock)
@@ -142,7 +141,7 @@ class Client:
         self._secrets.know(
             endpoint.settings.api_key for endpoint in self._endpoints.values() if endpoint.settings.api_key
         )
-        self._runtime = Runtime()
+        self._runtime, self._roads = Runtime(), Roads()
         self._idle = threading.Condition()
         self._under_way = 0
         self._warned: set[str] = set()
@@ -200,10 +199,12 @@ class Client:
         return Completion(response, tuple(errors))
 
     def close(self) -> None:
-        """Wait for the requests under way, then stop the local servers. Later calls raise Interrupted."""
+        """Wait for the requests under way, then close connections and stop the local servers. Later calls raise
+        Interrupted."""
         with self._idle:
             self._closed = True
             self._idle.wait_for(lambda: self._under_way == 0)
+        self._roads.close()
         self._runtime.close()
 
     def __enter__(self) -> Client:
@@ -226,24 +227,6 @@ class Client:
         if rendered.response_format:
             request["response_format"] = rendered.response_format
         return request
-
-    def _open_address(self, model: Model, endpoint: Endpoint) -> dict[str, Any]:
-        """Where the request goes, with the key that the environment holds now. Starts a local model's server."""
-        if model.model.startswith(LOCAL):
-            server = self._runtime.start(model)
-            name = model.model.removeprefix(LOCAL)
-            return {"model": f"openai/{name}", "api_base": f"{server.url}/v1", "api_key": server.key}
-        address: dict[str, Any] = {"model": model.model}
-        if endpoint.api_base:
-            address |= {"api_base": endpoint.api_base, "api_key": _NO_KEY}
-        if endpoint.api_key:
-            key = os.environ.get(endpoint.api_key, "").strip()
-            if not key:
-                raise RunStopped(
-                    f"the environment variable {endpoint.api_key} is not set; {model.name!r} needs its key"
-                )
-            address["api_key"] = key
-        return address
 
     def _request_once(
         self,
@@ -277,19 +260,22 @@ class Client:
         self, model: Model, endpoint: _EndpointState, request: Mapping[str, Any], prefix: Prefix
     ) -> Response | Failure:
         """The response to one request, or why there is none, where that is not certain to end the call."""
-        # LiteLLM may add to the list of messages.
-        whole = {**request, "messages": list(request["messages"]), **self._open_address(model, endpoint.settings)}
+        settings = endpoint.settings
+        whole = {**request, **open_address(model, settings, endpoint.family, self._runtime)}
         try:
-            answer = ask(whole, endpoint.settings.timeout)
-        except (Unusable, CutOff) as error:
+            answer = self._roads.ask(endpoint.family, whole, settings.timeout)
+        except Unusable as error:
             raise _Transient(Failure(FailureKind.TRANSIENT, self._secrets.line(str(error)))) from None
+        except CutOff as error:
+            text = f"time-out: {place(model, settings)}: {error} within {settings.timeout:g} s"
+            raise _Transient(Failure(FailureKind.TRANSIENT, self._secrets.line(text))) from None
         except WrongCall as error:
             text = f"model {model.name!r}, {model.model}: {self._secrets.line(str(error))}"
             raise RunStopped(text, in_protocol=True) from None
         except Rejected as error:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
-            address = None if model.model.startswith(LOCAL) else endpoint.settings.api_base
+            address = None if model.model.startswith(LOCAL) else settings.api_base
             return classify(error, self._secrets, address, _fields(request))
         response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
         if left_as_text:
@@ -308,8 +294,8 @@ class Client:
     def _warn_of_calls_as_text(self, model: Model) -> None:
         """Once for each model: every such answer fails, and the model is not to blame."""
         self._notify_once(
-            f"{model.name} at {_place(model, self._endpoints[model.name])} leaves tool calls as text, where they "
-            "can not be parsed, so its steps fail: start its server with the model's tool parser, or set "
+            f"{model.name} at {place(model, self._endpoints[model.name].settings)} leaves tool calls as text, where "
+            "they can not be parsed, so its steps fail: start its server with the model's tool parser, or set "
             "`actions: text`",
             f"calls of {model.name}",
         )
@@ -348,12 +334,12 @@ class Client:
             pause = endpoint.outage.note_failure(text)
             if pause is not None:
                 self._notify(
-                    f"{model.name} at {_place(model, endpoint)} pauses for {pause:g} s: "
+                    f"{model.name} at {place(model, endpoint.settings)} pauses for {pause:g} s: "
                     f"{EQUAL_FAILURES} or more equal failures in a row: {text}"
                 )
             raise
         if endpoint.outage.note_answer():
-            self._notify(f"{model.name} at {_place(model, endpoint)} answers again")
+            self._notify(f"{model.name} at {place(model, endpoint.settings)} answers again")
 
     def _pause_seconds(self, state: RetryCallState) -> float:
         """Seconds to the next try: exponential with jitter, or longer where the provider asks for it, but bounded."""
@@ -388,18 +374,6 @@ def _fields(request: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(request) - {"messages"}
 
 
-def _place(model: Model, endpoint: _EndpointState) -> str:
-    """Where a model is asked, for a person to read: its address without credentials, or who serves it."""
-    if model.model.startswith(LOCAL):
-        return "this machine"
-    return shown_address(endpoint.settings.api_base) if endpoint.settings.api_base else model.model.split("/")[0]
-
-
 def _is_asked(model: Model) -> bool:
     """Whether a model is asked over a connection; pseudo-models are not."""
     return not model.model.startswith(WORKLOAD)
-
-
-def _address(model: Model, endpoint: Endpoint) -> str | None:
-    """Where a model is asked; None: at its provider's own address."""
-    return _LOOPBACK if model.model.startswith(LOCAL) else endpoint.api_base

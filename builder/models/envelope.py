@@ -11,6 +11,7 @@ from typing import Any
 
 from stepdown.builder.actions import Raw
 from stepdown.builder.actions.forms import plain_text
+from stepdown.builder.models.errors import Unusable
 from stepdown.builder.models.reasoning import sealed
 from stepdown.builder.models.usage import Reported, reported
 from stepdown.builder.records import REASONING, SEALED_REASONING
@@ -33,10 +34,6 @@ _FILTERED = re.compile(
 _BROKEN = re.compile(
     r"((network|server|internal)_)?error|abort(ed)?|cancell?ed|time_?out|insufficient_system_resource|overloaded"
 )
-
-
-class Unusable(Exception):
-    """HTTP said 200, but the body is no answer: an error payload, not JSON, no choices."""
 
 
 @dataclass(frozen=True, slots=True)

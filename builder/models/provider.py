@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from stepdown.builder.models.envelope import RawCompletion, Unusable, chat_completion, read_answer
+from stepdown.builder.models.envelope import RawCompletion, chat_completion, read_answer
+from stepdown.builder.models.errors import CutOff, Rejected, Unusable, WrongCall
 
 _GRACE = 2.0
 """Seconds beyond the time-out that a call may take, so that the library's own time-out comes first."""
@@ -26,18 +27,6 @@ _ORDERS = re.compile(
     r"|organization|original_function|route|session_id|shared_session|stream(_options)?|timeout|(\w+_)?callbacks?|_.*"
 )
 """Parameters that LiteLLM reads beside those it lists, and OpenRouter's fallbacks. None is about generation."""
-
-
-class WrongCall(Exception):
-    """The request holds a parameter that must not reach the library: every call with it would be wrong."""
-
-
-class Rejected(Exception):
-    """The provider would not take the messages, nor take them as LiteLLM reworded them."""
-
-
-class CutOff(Exception):
-    """There was no whole answer within the time-out. The library does not notice an answer that comes in slowly."""
 
 
 @cache
@@ -79,6 +68,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
     if orders := sorted(name for name in names if _is_an_order(name)):
         raise WrongCall(f"{orders[0]!r} is no generation parameter but says where or how the request goes")
     timeout = min(timeout, _LONGEST_TIMEOUT)
+    request = {**request, "messages": list(request["messages"])}  # it may add to the list
     bodies: list[str] = []
 
     def note(details: Mapping[str, Any]) -> None:
@@ -101,7 +91,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
     if failure and not bodies:
         raise failure[0]
     if not failure and not outcome:
-        raise CutOff(f"no whole answer within {timeout:g} s")
+        raise CutOff("no whole answer")
     # The first is the body itself: some handlers report afterwards what they made of it.
     body = chat_completion(bodies[0]) if bodies else None
     if failure:

@@ -7,7 +7,7 @@ import ipaddress
 import os
 from collections.abc import Collection, Iterator
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 from stepdown.builder.errors import BadInput
 
@@ -33,6 +33,16 @@ def prepare(addresses: Collection[str | None]) -> None:
     direct = ("*",) if bad else (*_THIS_MACHINE, *sorted(hosts - {*_THIS_MACHINE}))
     already = [host.strip() for host in proxies.get("no", "").split(",") if host.strip()]
     _set_no_proxy(",".join(dict.fromkeys([*already, *direct])))
+
+
+def proxy_of(address: str) -> str | None:
+    """The environment's proxy for an address, as a whole address itself; None where it is asked directly."""
+    parts = urlsplit(address)
+    proxies = getproxies_environment()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _set_no_proxy(value: str) -> None:
