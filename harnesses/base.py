@@ -12,7 +12,7 @@ that is a verdict. `stepdown.testing` tries a harness on all that is asked of it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
@@ -27,6 +27,10 @@ from stepdown.judges.case import JudgeCase
 
 Checkpoint = object
 """All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
+
+Ask = Callable[[str, Prefix], Response]
+"""Asks a model of the config, by its name, something beside the steps. The answer is cached and counted in the cost.
+Raises Technical."""
 
 
 class Episode(ABC):
@@ -72,6 +76,17 @@ class Episode(ABC):
         """
         return None
 
+    def expect(self, prefix: Prefix) -> None:
+        """Told before `prefix` is asked for a step that is replayed: what it was when it was recorded.
+
+        For an environment that may show one thing or another first, such as an agent that asks in parallel.
+        """
+        return
+
+    def answer_beside(self, ask: Ask) -> None:
+        """Told once, before the first prefix: how to answer calls that are no steps; see `Harness.side_models`."""
+        return
+
     def seed_verdict(self) -> Ruling:
         """`verdict`, asked in its place when a seed is verified: a predicate that may waver can look twice here."""
         return self.verdict()
@@ -112,6 +127,9 @@ class Harness(ABC):
     - `multi_step` (True): whether trajectories have several steps; people audit only those.
     - `mask` (None): a function of text that puts a constant in place of times, paths and ids that change. Needed only
       here: prefixes that are made without a mask are given it. Rows keep the text as it was.
+    - `finds_volatile` (False): whether volatile text is not known before: seeds are then played back twice, and
+      `shapes_between` and `mask_of` say what of them to mask.
+    - `side_models` (empty): names of the config's models that episodes ask beside their steps.
     - `early_verdicts` (None): whether `doomed` has a ruling at the very step that fails (True), only the end has one
       (False), or it depends (None). Only the estimate of a run's cost asks.
     - `needs_judge` (False): whether episodes have cases for an LLM judge, which the config must then name.
@@ -127,6 +145,10 @@ class Harness(ABC):
     mask: Mask | None = None
     """A function of text that puts a constant in place of the workload's volatile text, in canonical digests only;
     None where observations are deterministic. Prefixes that are made without one are given it."""
+    finds_volatile: bool = False
+    """Whether what is volatile shows only when an instance's seed is played back twice."""
+    side_models: tuple[str, ...] = ()
+    """Names of the config's models that episodes ask beside their steps; a config that lacks one is refused."""
     needs_judge: bool = False
     """Whether episodes have cases: without a judge in the config the workload is then refused at once."""
     early_verdicts: bool | None = None
@@ -160,6 +182,17 @@ class Harness(ABC):
         tells independent draws apart; a pseudo-model that always answers alike leaves it aside.
         """
         return None
+
+    def shapes_between(self, recorded: Prefix, replayed: Prefix) -> frozenset[str] | None:
+        """Names of the shapes of volatile text that explain all that differs between two plays of the same answers.
+
+        None where something else differs too: the replay has diverged. Asked where the two differ under the mask.
+        """
+        return None
+
+    def mask_of(self, shapes: tuple[str, ...]) -> Mask | None:
+        """The mask of an instance in whose seed these shapes were found, in a fixed order; by default `mask`."""
+        return self.mask
 
     def keep_in(self, folder: Path) -> None:
         """Told once, before work begins: a folder of the harness's own that lasts as long as the response cache.

@@ -13,7 +13,7 @@ from enum import Enum
 from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, ToolCall, Verdict
-from stepdown.harnesses.base import Checkpoint, Episode, Harness
+from stepdown.harnesses.base import Ask, Checkpoint, Episode, Harness
 from stepdown.judges.case import JudgeCase
 
 _SHOWN = 60
@@ -24,15 +24,20 @@ class Unsound(Technical):
 
 
 @contextmanager
-def opened(harness: Harness, instance: Instance, at: Checkpoint | None = None) -> Iterator[Episode]:
-    """An episode of a harness, whose methods raise Unsound for what they must not return."""
+def opened(
+    harness: Harness, instance: Instance, at: Checkpoint | None = None, mask: Mask | None = None
+) -> Iterator[Episode]:
+    """An episode of a harness, whose methods raise Unsound for what they must not return.
+
+    `mask` is the instance's, where it has one of its own.
+    """
     made = harness.open(instance) if at is None else harness.open(instance, at)
     if not hasattr(made, "__enter__"):
         raise Unsound(f"`open` must give its episode by `yield`, with `@contextmanager` above it, not {named(made)}")
     with made as episode:
         if missing := [part for part in ("prefix", "advance", "doomed", "verdict") if not hasattr(episode, part)]:
             raise Unsound(f"`open` must give an Episode, not {named(episode)}, which has no `{missing[0]}`")
-        yield _CheckedEpisode(episode, harness.mask)
+        yield _CheckedEpisode(episode, mask or harness.mask)
 
 
 class _CheckedEpisode(Episode):
@@ -86,6 +91,12 @@ class _CheckedEpisode(Episode):
 
     def checkpoint(self) -> Checkpoint | None:
         return self._own.checkpoint()
+
+    def expect(self, prefix: Prefix) -> None:
+        self._own.expect(prefix)
+
+    def answer_beside(self, ask: Ask) -> None:
+        self._own.answer_beside(ask)
 
 
 def answered(harness: Harness, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:

@@ -16,6 +16,7 @@ from stepdown.builder.digests import masked
 from stepdown.builder.engine.calls import Calls, NoAnswer
 from stepdown.builder.engine.divergence import first_difference
 from stepdown.builder.engine.reasoning import own_reasoning
+from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted, Lost, StepdownError, Technical
 from stepdown.builder.records import (
     FIRST,
@@ -37,6 +38,9 @@ from stepdown.judges.case import JudgeCase
 
 _EXECUTIONS = 5
 """How often a trial is executed whose environment is lost each time. The waits between let a daemon restart."""
+
+_BESIDE = Sample("beside")
+"""What an episode asks beside its steps is asked once, whatever trial it is asked in."""
 
 MOST_SEED_CALLS = 1000
 """Of one attempt at an instance's seed: an episode that never halts must end some day."""
@@ -62,7 +66,7 @@ class _Diverged(Technical):
 
     def __init__(self, reason: str, step: int) -> None:
         super().__init__(f"replay diverged: {reason}")
-        self.step = step
+        self.step, self.difference = step, reason
 
 
 class Replayer:
@@ -81,10 +85,17 @@ class Replayer:
         calls: Calls,
         judge: Judge | None = None,
         stop: threading.Event | None = None,
+        mask: InstanceMask | None = None,
     ) -> None:
-        """`judge` is asked about the cases of episodes that have one. Once `stop` is set, no further step is begun."""
+        """`judge` is asked about the cases of episodes that have one. Once `stop` is set, no further step is begun.
+
+        `mask` is the instance's, which all its threads share.
+        """
         self._instance, self._harness, self._pool, self._calls = instance, harness, pool, calls
         self._judge, self._stop = judge, stop or threading.Event()
+        self._mask = mask or InstanceMask(harness)
+        self._shapes: set[str] = set()
+        """Shapes of volatile text that differed in the replays so far."""
         self._kept: tuple[tuple[Trajectory, Checkpoint], ...] = ()
 
     # What the search, the seeds and their verification ask for
@@ -129,7 +140,7 @@ class Replayer:
 
         def execute() -> Outcome:
             try:
-                with opened(self._harness, self._instance) as episode:
+                with self._opened() as episode:
                     return self._go_on(episode, (), trial, lambda step: model)
             except NoAnswer as error:
                 return Outcome(Verdict.INCOMPLETE, reason=error.reason)
@@ -140,7 +151,7 @@ class Replayer:
         """Make a whole trajectory from the start, each step afresh by the model that it is assigned to."""
 
         def execute() -> Outcome:
-            with opened(self._harness, self._instance) as episode:
+            with self._opened() as episode:
                 return self._go_on(episode, (), trial, assigned)
 
         return self._execute_to_outcome(execute)
@@ -150,13 +161,38 @@ class Replayer:
 
         Where there is a recorded trajectory, every live observation must equal the recorded one. The verdict is
         incomplete where the responses go on after the agent has halted, or end before it halts.
+
+        For a harness that finds volatile text they are replayed twice. What differs becomes the instance's mask; a
+        difference that is not volatile text makes the verdict incomplete.
         """
 
-        def execute() -> Outcome:
-            with opened(self._harness, self._instance) as episode:
-                return self._play_back(episode, responses, model, recorded)
+        def execute(against: Trajectory | None = recorded) -> Outcome:
+            with self._opened() as episode:
+                return self._play_back(episode, responses, model, against)
 
-        return self._execute_to_outcome(execute)
+        if not self._harness.finds_volatile:
+            return self._execute_to_outcome(execute)
+        return self._execute_to_outcome(lambda: self._verify_twice(execute, recorded))
+
+    def _verify_twice(self, play: Callable[[Trajectory | None], Outcome], recorded: Trajectory | None) -> Outcome:
+        """Play responses back twice, and keep the shapes of what differs from the recorded or the first time."""
+        self._shapes.clear()
+        try:
+            first = play(recorded)
+            second = play(recorded or first.trajectory) if first.verdict is Verdict.PASS else first
+        except _Diverged as diverged:
+            return Outcome(Verdict.INCOMPLETE, reason=f"it can not be replayed: {diverged.difference}")
+        if first.verdict is Verdict.PASS and second.verdict is not Verdict.PASS:
+            return Outcome(Verdict.INCOMPLETE, reason=f"it does not pass every time: {second.reason}")
+        self._mask.keep(self._shapes)
+        return first
+
+    @contextmanager
+    def _opened(self, at: Checkpoint | None = None) -> Iterator[Episode]:
+        """An episode of the instance, under its mask and with models for what it asks beside its steps."""
+        with opened(self._harness, self._instance, at, self._mask.mask) as episode:
+            episode.answer_beside(self._ask_beside)
+            yield episode
 
     def _execute_to_outcome(self, execute: Callable[[], Outcome]) -> Outcome:
         """Execute a trajectory: the outcome is technical where the apparatus broke. What stops the run is raised.
@@ -248,6 +284,12 @@ class Replayer:
         known = _from_current(question, current)
         return known if known is not None else self._calls.fetch(question).response
 
+    def _ask_beside(self, name: str, prefix: Prefix) -> Response:
+        """A model's answer to a call that is no step: cached and counted, and the same wherever the call is."""
+        shown = prefix if self._mask.mask is None else Prefix.start(prefix.messages, prefix.tools, self._mask.mask)
+        model = self._pool.by_name[name]
+        return self._calls.fetch(self._calls.question(model, shown, 0, _BESIDE)).response
+
     # Recorded steps
 
     def _play_back(
@@ -259,9 +301,7 @@ class Replayer:
             if not going:
                 return Outcome(Verdict.INCOMPLETE, reason=f"the agent halts before step {number}, but steps follow")
             self._check_stop()
-            prefix = episode.prefix()
-            if recorded is not None:
-                prefix = self._as_recorded(prefix, recorded, number)
+            prefix = self._read_recorded(episode, recorded, number) if recorded is not None else episode.prefix()
             steps.append(Step(prefix, response, model))
             if without := no_answer(response):
                 return _outcome(without, ())
@@ -287,13 +327,13 @@ class Replayer:
         """An episode in which the steps before `step` have been replayed with their recorded responses."""
         nearest = self._nearest_checkpoint(current[: step - 1])
         done, checkpoint = (len(nearest[0]), nearest[1]) if nearest is not None else (0, None)
-        with opened(self._harness, self._instance, checkpoint) as episode:
+        with self._opened(checkpoint) as episode:
             for number in range(done + 1, step):
                 self._check_stop()
-                self._as_recorded(episode.prefix(), current, number)
+                self._read_recorded(episode, current, number)
                 if not episode.advance(current[number - 1].response):
                     raise _Diverged(f"the agent halts at step {number}", number)
-            self._as_recorded(episode.prefix(), current, step)
+            self._read_recorded(episode, current, step)
             if done < step - 1 and (taken := episode.checkpoint()) is not None:
                 before = () if nearest is None else (nearest,)
                 self._kept = (*before, (current[: step - 1], taken))
@@ -307,11 +347,16 @@ class Replayer:
 
         return max((kept for kept in self._kept if holds(kept[0])), key=lambda kept: len(kept[0]), default=None)
 
-    @staticmethod
-    def _as_recorded(live: Prefix, trajectory: Trajectory, step: int) -> Prefix:
-        """The recorded prefix of a step, which the live one must equal under the mask."""
+    def _read_recorded(self, episode: Episode, trajectory: Trajectory, step: int) -> Prefix:
+        """The recorded prefix of a step, which the live one must equal but for volatile text."""
         recorded = trajectory[step - 1].prefix
+        episode.expect(recorded)
+        live = episode.prefix()
         if live.canonical != recorded.canonical:
+            shapes = self._harness.shapes_between(recorded, live)
+            if shapes is not None:
+                self._shapes |= shapes
+                return recorded
             problem = f"the observation before step {step} is not the recorded one"
             raise _Diverged(f"{problem}: {first_difference(recorded, live)}", step - 1)
         return recorded

@@ -44,8 +44,7 @@ class SeedFinder:
         unknown = ""
         for model, outcome in self._attempts():
             if outcome.verdict is Verdict.PASS:
-                self._keep(outcome.trajectory)
-                return Seed(outcome.trajectory, model)
+                return Seed(self._keep(outcome.trajectory), model)
             if outcome.verdict is Verdict.TECHNICAL:
                 unknown = unknown or outcome.reason
             why = outcome.reason if outcome.verdict is Verdict.INCOMPLETE else outcome.verdict.value
@@ -54,10 +53,12 @@ class SeedFinder:
             raise Blocked(0, self._pool.strong, unknown)
         raise NoSeed(reason)
 
-    def _keep(self, seed: Trajectory) -> None:
+    def _keep(self, seed: Trajectory) -> Trajectory:
+        """Tell the ledger of the seed, and give it under the mask that was found when it was verified."""
         record, trial_id = self._job.record, self._trials.id_of(seed)
         if record.seed != trial_id:
             self._ledger.set_seed(record.id, trial_id)
+        return self._trials.read_trajectory(trial_id) if self._job.workload.harness.finds_volatile else seed
 
     def _attempts(self) -> Iterator[tuple[str, Outcome]]:
         """Seed trajectories in order: who made each, and what its verification came to."""

@@ -11,6 +11,7 @@ from stepdown.builder.engine.calls import Calls, QuestionLocks
 from stepdown.builder.engine.context import Job, RunContext, search_rules
 from stepdown.builder.engine.replay import Replayer
 from stepdown.builder.engine.search import Blocked, is_accepted
+from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Outcome, Trajectory, Trial, Verdict
 from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
@@ -47,6 +48,7 @@ class TrialRecorder:
         self._job, self._context, self._ledger = job, context, context.ledger
         self._rules = search_rules(context.protocol)
         self._question_locks = QuestionLocks() if context.protocol.rules.cascade_parallel else None
+        self._mask = InstanceMask(job.workload.harness, context.ledger, job.record.id)
         self._own = threading.local()
         self._recorded: dict[_Place, TrialRecord] = {}
         for trial in context.ledger.trials(job.record.id):
@@ -93,7 +95,7 @@ class TrialRecorder:
 
     def read_trajectory(self, trial_id: int) -> Trajectory:
         """The trajectory that a recorded trial came to, for other trials to start from."""
-        trajectory = self._ledger.trajectories.read(trial_id, self._job.workload.harness.mask)
+        trajectory = self._ledger.trajectories.read(trial_id, self._mask.mask)
         self._ids.append((trajectory, trial_id))
         return trajectory
 
@@ -132,4 +134,6 @@ class TrialRecorder:
         )
         panel, subject = context.protocol.judge, "/".join(instance.key)
         judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
-        return _Executor(calls, Replayer(instance, harness, context.protocol.pool, calls, judge, context.stop))
+        return _Executor(
+            calls, Replayer(instance, harness, context.protocol.pool, calls, judge, context.stop, self._mask)
+        )

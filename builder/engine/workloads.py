@@ -36,6 +36,9 @@ def load_workload(protocol: ProtocolConfig, index: int, departed: Sequence[str] 
     if protocol.judge is None and harness.needs_judge:
         problem = f"an LLM judges the answers of {harness.name!r}: name its models in `protocol.judge.models`"
         raise BadInput(problem, field=place)
+    for name in harness.side_models:
+        if name not in protocol.pool.by_name:
+            raise BadInput(f"the pool has no model {name!r} to answer calls beside the steps", field=f"{place}.options")
     file = workload.seeds.file
     return LoadedWorkload(workload, harness, SeedFile(file, protocol.pool, harness.name, departed) if file else None)
 

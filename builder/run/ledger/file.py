@@ -196,6 +196,14 @@ class Ledger:
         with self._file.transaction() as db:
             db.execute("UPDATE instances SET seed = ? WHERE id = ?", (trial, instance))
 
+    def shapes(self, instance: int) -> tuple[str, ...]:
+        """The shapes of volatile text that were found in the instance's seed, by name."""
+        return tuple(self._file.meta(f"shapes of {instance}") or ())
+
+    def keep_shapes(self, instance: int, shapes: Sequence[str]) -> None:
+        """Keep the shapes of volatile text that were found when the instance's seed was played back."""
+        self._file.set_meta(f"shapes of {instance}", list(shapes))
+
     # Trials
 
     def record(
