@@ -18,7 +18,7 @@ from stepdown.harnesses.registry import facts_of, harness_class, installed
 from stepdown.releases.licenses import license_of
 from tests.conftest import ROOT, Shop, stepdown
 
-OURS = ["bfcl", "mtrag", "planted", "qa", "qmsum", "swebench"]
+OURS = ["agent", "bfcl", "mtrag", "planted", "qa", "qmsum", "swebench"]
 
 PLUG_IN = """
 from contextlib import contextmanager
@@ -131,9 +131,9 @@ def test_of_a_workload_that_is_not_installed_nothing_is_claimed() -> None:
     [
         (
             "qmsumm",
-            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are bfcl, mtrag, .*; or `module:Class`",
+            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are agent, bfcl, .*; or `module:Class`",
         ),
-        ("zzzzzz", r"no such workload 'zzzzzz': installed are bfcl"),
+        ("zzzzzz", r"no such workload 'zzzzzz': installed are agent, bfcl"),
         (":Class", r"':Class' is no workload: `module:Class` is needed"),
     ],
 )

@@ -1,0 +1,220 @@
+"""Where one episode's requests wait for their answers: between the program's HTTP client and the engine's thread.
+
+The program asks when it likes: in parallel, late, once more because its client lost patience. The engine takes one
+request at a time and answers it. What is a step and what is not is decided here:
+
+- A request whose client has hung up is remembered once it was taken: the same request, sent again, has its answer.
+- Requests that wait together are put in an order that does not depend on which of them came first.
+- A step that is replayed takes the request that was recorded, whatever else waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stepdown.harnesses.agent.reply import Reply
+from stepdown.harnesses.agent.request import ChatRequest
+
+MOST_WAITING = 64
+"""Requests of one episode that may wait at once."""
+_TOGETHER = 0.05
+"""Seconds in which requests count as made at once."""
+_GRACE = 3.0
+"""Seconds that a replayed step waits for its own request while another one is there."""
+_MOST_REFUSED = 3
+"""Problems of requests that are kept, to be told where the program then comes to nothing."""
+
+Recognises = Callable[[ChatRequest], bool]
+
+
+class Waiter(Protocol):
+    """One client's connection that waits for an answer."""
+
+    def give(self, reply: Reply) -> None:
+        """Hand over the answer. Called from any thread, at most once."""
+        ...
+
+
+class NotTaken(Exception):
+    """A request that is not held: the program has ended, or has asked too much at once."""
+
+    def __init__(self, status: int, problem: str) -> None:
+        super().__init__(problem)
+        self.status, self.problem = status, problem
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A request that was made, and who waits for its answer."""
+
+    request: ChatRequest
+    is_side: bool
+    waiters: list[Waiter] = field(default_factory=list)
+    taken: bool = False
+    reply: Reply | None = None
+    delivered: bool = False
+    """Whether some client had the whole answer."""
+
+
+class Exchange:
+    """The requests of one episode. `arrive`, `left` and `delivered` are for the server, the rest for the episode."""
+
+    def __init__(self, is_side: Recognises) -> None:
+        """`is_side` knows side calls, which are taken before any step."""
+        self._is_side = is_side
+        self._changed = threading.Condition()
+        self._side: list[Held] = []
+        self._new: list[Held] = []
+        self._ordered: list[Held] = []
+        self._taken: deque[Held] = deque(maxlen=MOST_WAITING)
+        self._ended = False
+        self._first_new = 0.0
+        self._refused: list[str] = []
+
+    # The server's side
+
+    def arrive(self, request: ChatRequest, waiter: Waiter, again: bool = False) -> Held:
+        """Hold a request. `again`: its client says that it has sent it before. Raises NotTaken."""
+        with self._changed:
+            if self._ended:
+                raise NotTaken(503, "the episode is over")
+            held = self._find_repeated(request, again) or self._hold(request)
+            held.waiters.append(waiter)
+            if held.reply is not None:
+                waiter.give(held.reply)
+            self._changed.notify_all()
+            return held
+
+    def left(self, held: Held, waiter: Waiter) -> None:
+        """A client has hung up before it had its whole answer. What nobody has begun to answer is forgotten."""
+        with self._changed:
+            held.waiters.remove(waiter)
+            if not held.waiters and not held.taken:
+                self._remove(held)
+
+    def delivered(self, held: Held, waiter: Waiter) -> None:
+        """A client has its whole answer."""
+        with self._changed:
+            held.waiters.remove(waiter)
+            held.delivered = True
+
+    def note_refused(self, problem: str) -> None:
+        """Keep what was wrong with a request that no server would take."""
+        with self._changed:
+            if len(self._refused) < _MOST_REFUSED:
+                self._refused.append(problem)
+
+    def _find_repeated(self, request: ChatRequest, again: bool) -> Held | None:
+        """The request that this one is another sending of; None for a new one."""
+        for held in reversed([*self._taken, *self._side, *self._ordered, *self._new]):
+            given_up = not held.waiters and not held.delivered
+            if (again or given_up) and held.request.digest == request.digest:
+                return held
+        return None
+
+    def _hold(self, request: ChatRequest) -> Held:
+        if len(self._side) + len(self._new) + len(self._ordered) >= MOST_WAITING:
+            raise NotTaken(429, f"more than {MOST_WAITING} requests at once")
+        held = Held(request, self._is_side(request))
+        if held.is_side:
+            self._side.append(held)
+            return held
+        if not self._new:
+            self._first_new = time.monotonic()
+        self._new.append(held)
+        return held
+
+    # The episode's side
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What was wrong with requests that no server would take; the first few."""
+        return tuple(self._refused)
+
+    def next_side(self, seconds: float) -> Held | None:
+        """A side call, which is to be answered; None once a step waits or the program has ended. Raises TimeoutError.
+
+        `seconds` is what the program may take for itself.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not self._ended and not self._side and not self._new and not self._ordered:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError
+                self._changed.wait(left)
+            if self._ended or not self._side:
+                return None
+            return self._begin(self._side[0])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no request will come any more."""
+        return self._ended
+
+    def is_waiting(self) -> bool:
+        """Whether a step waits for its answer, and no side call comes before it."""
+        with self._changed:
+            return not self._ended and not self._side and bool(self._new or self._ordered)
+
+    def take(self, recorded: Recognises | None = None) -> Held | None:
+        """The next step, which is to be answered; None where none waits any more.
+
+        `recorded` knows the request that was recorded here: it is waited for a little while others are there, and one
+        of these comes next if it does not.
+        """
+        start = time.monotonic()
+        with self._changed:
+            while not self._ended and (self._new or self._ordered):
+                found, wait = self._next(recorded, start, time.monotonic())
+                if found is not None:
+                    return self._begin(found)
+                self._changed.wait(wait)
+            return None
+
+    def answer(self, held: Held, reply: Reply) -> None:
+        """Answer a request that was taken."""
+        with self._changed:
+            held.reply = reply
+            for waiter in held.waiters:
+                waiter.give(reply)
+
+    def end(self) -> None:
+        """The program has ended: what still waits is not answered."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _next(self, recorded: Recognises | None, start: float, now: float) -> tuple[Held | None, float]:
+        """The step to take, or how many seconds to wait at most before looking again."""
+        if recorded is not None:
+            own = next((held for held in (*self._ordered, *self._new) if recorded(held.request)), None)
+            left = max(self._first_new, start) + _GRACE - now
+            if own is not None or left > 0:
+                return own, left
+        if not self._ordered:
+            if (left := self._first_new + _TOGETHER - now) > 0:
+                return None, left
+            self._ordered, self._new = sorted(self._new, key=_place), []
+        return self._ordered[0], 0.0
+
+    def _begin(self, held: Held) -> Held:
+        self._remove(held)
+        held.taken = True
+        self._taken.append(held)
+        return held
+
+    def _remove(self, held: Held) -> None:
+        for queue in (self._side, self._new, self._ordered):
+            if held in queue:
+                queue.remove(held)
+
+
+def _place(held: Held) -> tuple[int, str]:
+    """Where a request stands among those that were made together."""
+    return len(held.request.messages), held.request.digest

@@ -1,0 +1,204 @@
+"""The harness of agent programs: `harness: agent` in a config."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from stepdown.builder.config.validation import Strict, validated
+from stepdown.builder.errors import BadInput
+from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, digest
+from stepdown.harnesses.agent import volatile
+from stepdown.harnesses.agent.address import Address, Place
+from stepdown.harnesses.agent.aliases import Aliases
+from stepdown.harnesses.agent.episode import AgentEpisode
+from stepdown.harnesses.agent.exchange import Exchange
+from stepdown.harnesses.agent.limits import Limits
+from stepdown.harnesses.agent.process import ProcessSandbox
+from stepdown.harnesses.agent.program import Room, Sandbox
+from stepdown.harnesses.agent.side_calls import SideCalls
+from stepdown.harnesses.agent.tasks import TaskLine, select, task_of
+from stepdown.harnesses.base import Checkpoint, Harness
+
+VERSION = "1"
+"""Raised with every change of this package that can change a prefix, an observation or a verdict."""
+_PLACE = re.compile(r"\{(\w+)\}")
+SPELT_URL, SPELT_KEY = "http://stepdown.invalid/v1", "stepdown-key"
+"""How models and rows see an episode's address and key, which are its own."""
+
+
+def _words(value: Any) -> Any:
+    return shlex.split(value) if isinstance(value, str) else value
+
+
+def _plain_name(value: str) -> str:
+    if "/" in value or not value.isprintable():
+        raise ValueError("must be printable, without a slash")
+    return value
+
+
+class Options(Strict):
+    """The harness's options."""
+
+    command: Annotated[tuple[str, ...], BeforeValidator(_words), Field(min_length=1)]
+    """The program, as a shell's words or a list; no shell runs it. It may hold `{prompt}`, `{prompt_file}`,
+    `{workspace}`, `{home}`, `{base_url}`, `{model}`, `{key}`, `{program}` and `{python}`."""
+    program: Path | None = None
+    """A file or folder with the program, relative to the file of tasks. `{program}` is the folder of a copy."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables of the program; values may hold what `command` may. OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL
+    are set already, and nothing of stepdown's own environment is handed on."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Files that the program finds in its workspace beside the task's, such as its config; texts may hold what
+    `command` may."""
+    home_files: dict[str, str] = Field(default_factory=dict)
+    """The same in its home."""
+    sandbox: str = "process"
+    """Where it runs."""
+    model: str = Field("stepdown", min_length=1)
+    """The name of the model that the program is told."""
+    side_calls: SideCalls | None = None
+    """Which requests are no steps, and what answers them. Without it every request is a step."""
+    limits: Limits = Limits()
+    """What the program and its graders may take."""
+    judged: bool = False
+    """Whether tasks may have graders that ask the judge, which the config must then name."""
+    name: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain_name)] = "agent"
+    """What ids of rows begin with: programs in one config need names of their own."""
+
+
+class AgentHarness(Harness):
+    """Tasks worked at by somebody's own agent program."""
+
+    name = "agent"
+    early_verdicts = False
+    finds_volatile = True
+
+    def __init__(self, **options: Any) -> None:
+        """Raises BadInput for an unknown or wrong option."""
+        self._options = validated(Options, options, field="options")
+        self.name = self._options.name
+        self.needs_judge = self._options.judged
+        rule = self._options.side_calls
+        self.side_models = (rule.model,) if rule is not None and rule.model is not None else ()
+        parts = [self._options.model_dump(mode="json"), volatile.VERSION, SPELT_URL, SPELT_KEY]
+        self.version = f"{VERSION}+{digest(parts)[:12]}"
+        self._address = Address()
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        """The tasks of `source: {file, take}`. Raises BadInput."""
+        program, file = self._options.program, source.get("file")
+        if program is not None and isinstance(file, str) and not (Path(file).parent / program).exists():
+            raise BadInput(f"options.program: there is no {str(program)!r} beside the file of tasks")
+        yield from select(self.name, source, self._options.judged)
+
+    @contextmanager
+    def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[AgentEpisode]:
+        """A fresh workspace with the program at work in it. There are no checkpoints."""
+        task, folder = task_of(instance)
+        options, limits = self._options, task.bounds(self._options.limits)
+        program = folder / options.program if options.program is not None else None
+        exchange = Exchange(self._is_side)
+        sandbox = self._sandbox(limits)
+        with (
+            sandbox.open(task.content(folder), program) as room,
+            self._address.open(exchange, options.model, room.listen()) as place,
+        ):
+            aliases = Aliases({**room.names.aliases, place.url: SPELT_URL, place.key: SPELT_KEY})
+            places = _places(task, room, place)
+            room.put(room.names.home, {".stepdown-prompt": task.prompt} | _filled_all(options.home_files, places))
+            room.put(room.names.workspace, _filled_all(options.files, places))
+            command = [_filled(word, places) for word in options.command]
+            environment = _environment(room, place) | _filled_all(options.environment, places)
+            episode = AgentEpisode(
+                task,
+                folder,
+                room,
+                exchange,
+                aliases,
+                limits,
+                options.side_calls,
+                start=lambda: room.start(command, environment, exchange.end),
+            )
+            try:
+                yield episode
+            finally:
+                exchange.end()
+                episode.close()
+
+    def answer(self, name: str, instance: Instance, prefix: Prefix, sample: Sample) -> Response | None:
+        """The pseudo-model `reference`: the task's own answers, step by step."""
+        task, _ = task_of(instance)
+        made = sum(message["role"] == "assistant" for message in prefix.messages)
+        if name != "reference" or made >= len(task.reference):
+            return None
+        response: Response = task.reference[made].response()
+        return response
+
+    def shapes_between(self, recorded: Prefix, replayed: Prefix) -> frozenset[str] | None:
+        """The shapes of volatile text that explain what differs between two plays of the same answers."""
+        return volatile.shapes_between(recorded, replayed)
+
+    def mask_of(self, shapes: tuple[str, ...]) -> Mask | None:
+        """The mask of the shapes that were found in an instance's seed."""
+        return volatile.mask_of(shapes)
+
+    def _is_side(self, request: Any) -> bool:
+        rule = self._options.side_calls
+        return rule is not None and rule.has(request, self._options.model)
+
+    def _sandbox(self, limits: Limits) -> Sandbox:
+        return ProcessSandbox(limits)
+
+
+def _places(task: TaskLine, room: Room, place: Place) -> dict[str, str]:
+    """What stands for what in commands, variables and files."""
+    names = room.names
+    return {
+        "prompt": task.prompt,
+        "prompt_file": f"{names.home}/.stepdown-prompt",
+        "workspace": names.workspace,
+        "home": names.home,
+        "base_url": place.url,
+        "model": place.model,
+        "key": place.key,
+        "program": names.program,
+        "python": names.python,
+    }
+
+
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    """The text with each of the places put in, once: what is put in is not looked at again.
+
+    >>> _filled('run {prompt} {"a": {other}}', {"prompt": "{key}", "key": "k"})
+    'run {key} {"a": {other}}'
+    """
+    return _PLACE.sub(lambda found: places.get(found[1], found[0]), text)
+
+
+def _filled_all(texts: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+    return {name: _filled(text, places) for name, text in texts.items()}
+
+
+def _environment(room: Room, place: Place) -> dict[str, str]:
+    """What every program is given: its address, and what makes two plays alike."""
+    home = room.names.home
+    return {
+        "OPENAI_BASE_URL": place.url,
+        "OPENAI_API_KEY": place.key,
+        "OPENAI_MODEL": place.model,
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_DATA_HOME": f"{home}/.local/share",
+        "XDG_CACHE_HOME": f"{home}/.cache",
+        "XDG_STATE_HOME": f"{home}/.local/state",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONHASHSEED": "0",
+        "NO_COLOR": "1",
+    }
