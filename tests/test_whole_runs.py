@@ -12,7 +12,7 @@ import pytest
 
 from stepdown.builder.records import Instance, Response
 from tests.conftest import Result, Shop, stepdown
-from tests.provider import Ability, Answer, Fault, Provider, Request, error
+from tests.provider import Ability, Answer, Fault, Provider, error
 from tests.test_reasoning import Round, Sums
 from tests.test_reported_cost import silent
 from tests.workshop import ABILITIES, config, worked
