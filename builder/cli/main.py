@@ -32,6 +32,7 @@ COMMANDS = {
     "publish": "Make one release of finished runs: a data set that others can load and check.",
     "verify": "Check a release, whoever made it, against every gate that a release must pass.",
     "route": "Make a router from labels, and run it.",
+    "live": "Have policies execute tasks, and compare their bills.",
     "score": "Score a router's tiers for the rows of a release or run.",
     "schema": "Print the JSON schema of a config file, for editors.",
     "report": "Show what a run or a release holds, as tables or as one page with plots.",

@@ -50,6 +50,8 @@ _LONGEST_REASON = 300
 UNREPEATABLE = "its step can not be replayed: played once more, what followed was not the same"
 """Why a candidate fails whose trial was accepted otherwise."""
 
+Assigned = Callable[[Prefix, Sequence[Step]], str]
+"""Names the model of the next step, from what it will be shown and the steps before it."""
 Judge = Callable[[JudgeCase], Ruling]
 """Gives a verdict on a case; technical where that is not possible."""
 
@@ -105,7 +107,7 @@ class Replayer:
 
         def execute() -> Outcome:
             with self._open_episode_at(current, trial.step) as episode:
-                return self._go_on(episode, current, trial, lambda step: strong)
+                return self._go_on(episode, current, trial, _first_then(trial, strong))
 
         return self._execute_to_outcome(execute)
 
@@ -141,7 +143,7 @@ class Replayer:
         def execute() -> Outcome:
             try:
                 with self._opened() as episode:
-                    return self._go_on(episode, (), trial, lambda step: model)
+                    return self._go_on(episode, (), trial, _first_then(trial, model))
             except NoAnswer as error:
                 return Outcome(Verdict.INCOMPLETE, reason=error.reason)
 
@@ -152,7 +154,21 @@ class Replayer:
 
         def execute() -> Outcome:
             with self._opened() as episode:
-                return self._go_on(episode, (), trial, assigned)
+                return self._go_on(episode, (), trial, lambda prefix, steps: assigned(len(steps) + 1))
+
+        return self._execute_to_outcome(execute)
+
+    def route(self, choose: Assigned, made: Callable[[Step, int], None], sample: Sample, limit: int) -> Outcome:
+        """Make a whole trajectory from the start, each step by the model that `choose` names for it.
+
+        `made` is told of each step and its number before it is acted upon. An environment that is lost is begun anew:
+        `choose` is then asked about the first step again.
+        """
+        trial = Trial(step=1, tier=self._pool.strong, model="", limit=limit, sample=sample)
+
+        def execute() -> Outcome:
+            with self._opened() as episode:
+                return self._go_on(episode, (), trial, choose, made)
 
         return self._execute_to_outcome(execute)
 
@@ -233,22 +249,29 @@ class Replayer:
 
     # One trajectory, from a live step on
 
-    def _go_on(self, episode: Episode, current: Trajectory, trial: Trial, assigned: Callable[[int], str]) -> Outcome:
-        """The trial's model makes the episode's next step; later ones are made by the models they are assigned to."""
+    def _go_on(
+        self,
+        episode: Episode,
+        current: Trajectory,
+        trial: Trial,
+        assigned: Assigned,
+        made: Callable[[Step, int], None] = lambda step, number: None,
+    ) -> Outcome:
+        """Make the steps from the trial's on, each by the model that it is assigned to; `made` is told of each."""
         steps = list(current[: trial.step - 1])
         live = episode.prefix()
         served = current[trial.step - 1].prefix if current else live
-        model = trial.model
         try:
             while True:
                 self._check_stop()
+                model = assigned(served, steps)
                 response = self._ask(model, served, steps, trial.sample, current)
                 steps.append(Step(served, response, model))
+                made(steps[-1], len(steps))
                 self._act(episode, response)
                 if len(steps) == trial.limit:
                     raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))
                 live, served = self._read_next_prefix(episode, live, served)
-                model = assigned(len(steps) + 1)
         except _Halted as end:
             return _outcome(end.ruling, steps, end.cut_off)
 
@@ -360,6 +383,11 @@ class Replayer:
             problem = f"the observation before step {step} is not the recorded one"
             raise _Diverged(f"{problem}: {first_difference(recorded, live)}", step - 1)
         return recorded
+
+
+def _first_then(trial: Trial, model: str) -> Assigned:
+    """The trial's own model at its step, and another one from there on."""
+    return lambda prefix, steps: trial.model if len(steps) == trial.step - 1 else model
 
 
 def _outcome(ruling: Ruling, steps: Sequence[Step], cut_off: bool = False) -> Outcome:

@@ -10,6 +10,7 @@ from stepdown.builder.common.text import nearest
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.routing.policies.contract import Policy
 from stepdown.routing.policies.fixed import Always, Chance, Rules
+from stepdown.routing.policies.select import Selecting
 
 NAMES = ("always:TIER", "chance", "rules")
 """Policies that need no folder."""
@@ -42,6 +43,8 @@ def _own(named: str, module: str, attribute: str) -> Policy:
         raise
     except (Exception, SystemExit) as error:  # whatever code of anybody's raises
         raise BadInput(f"policy {named!r} can not be made: {said(error)}") from None
+    if not hasattr(made, "choose") and callable(getattr(made, "select", None)):
+        return Selecting(made, attribute)
     for part in ("name", "version"):
         if not isinstance(getattr(made, part, None), str):
             raise BadInput(f"policy {named!r} has no `{part}`, a text")
