@@ -147,6 +147,14 @@ def _draw_stacked(chart: Stacked) -> Figure:
     return figure
 
 
+def _amount(value: float) -> str:
+    """
+    >>> _amount(1234.0), _amount(0.20975)
+    ('1,234', '0.21')
+    """
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2g}"
+
+
 def _draw_bars(chart: Bars) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
@@ -156,7 +164,7 @@ def _draw_bars(chart: Bars) -> Figure:
     axes.barh(places, chart.values, color=colours, height=0.72)
     most = max([*chart.values, 1e-12])
     for place, value in enumerate(chart.values):
-        axes.text(value + most * 0.012, place, f"{value:,.0f}", va="center", size=SIZE - 1.5)
+        axes.text(value + most * 0.012, place, _amount(value), va="center", size=SIZE - 1.5)
     axes.set_yticks(list(places), [_name(name) for name in chart.labels])
     axes.invert_yaxis()
     axes.set_xlim(0, most * 1.14)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepdown.harnesses.roles import Role
+from stepdown.reports.label_costs import LabelCosts
 from stepdown.scoring.bank import Bank
 from stepdown.scoring.steps import ScoredTrajectory
 
@@ -111,6 +112,8 @@ class Facts:
     """Why there are none."""
     evidence: Evidence | None = None
     spend: Mapping[str, Any] | None = None
+    label_costs: LabelCosts | None = None
+    """Of a run only."""
 
     @property
     def tiers(self) -> tuple[str, ...]:

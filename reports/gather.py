@@ -22,6 +22,7 @@ from stepdown.harnesses.registry import facts_of
 from stepdown.harnesses.roles import Role, role_of
 from stepdown.reports.facts import Evidence, Facts, Savings, TrajectoryCost
 from stepdown.reports.judged import count_judged
+from stepdown.reports.label_costs import read_label_costs
 from stepdown.reports.prices import (
     TOKENS_OF_RELEASE,
     TOKENS_OF_RUN,
@@ -66,6 +67,8 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
                     batch = []
         if prices is not None:
             _price(facts, batch, prices)
+        if ledger is not None:
+            facts.label_costs = read_label_costs(ledger, bank.strong)
     if of_a_run and (folder / SPEND).is_file():
         spend = read_document(folder / SPEND)
         facts.spend = spend if isinstance(spend, dict) else None

@@ -11,6 +11,7 @@ from stepdown.builder.common.tables import Table
 from stepdown.builder.common.text import printable
 from stepdown.reports.charts import svg
 from stepdown.reports.facts import Facts
+from stepdown.reports.per_label import usd_per_label
 from stepdown.reports.section import Section, percent
 
 HERE = Path(__file__).parent
@@ -84,4 +85,6 @@ def _figures(facts: Facts) -> list[tuple[str, str]]:
     if facts.savings is not None:
         strong, label = (sum(usd.values()) for usd in (facts.savings.strong_usd, facts.savings.label_usd))
         found.append(("saved by label", percent(strong - label, strong)))
+    if facts.label_costs is not None and (usd := usd_per_label(facts.label_costs)) is not None:
+        found.append(("a label", f"${usd:.4f}"))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepdown.reports import labels, money, search
+from stepdown.reports import labels, money, per_label, search
 from stepdown.reports.facts import Facts
 from stepdown.reports.section import Section
 
@@ -14,6 +14,7 @@ MAKERS = (
     search.cascade,
     money.savings,
     money.case,
+    per_label.per_label,
     money.build,
     search.drops,
     search.judge,

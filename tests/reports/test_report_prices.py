@@ -24,6 +24,8 @@ COSTS = {
     "the case, step by step",
     "the build",
     "paid by model and purpose",
+    "USD per label",
+    "what prompt caching saved",
 }
 
 
