@@ -84,9 +84,37 @@ CALLS = [
     '>>>area\n{"base": 10}',
     '<function_call>{"name": "math_add", "arguments": {}}',
     '<use_tool>\n{"name": "area"}\n</use_tool>',
+    '{"tool": "area", "arguments": {"base": 1}}',
+    '{"function": "area", "arguments": {"base": 1}}',
+    '{"action": "area", "action_input": {"base": 1}}',
+    '{"tool_calls": [{"type": "function", "function": {"name": "area", "arguments": "{}"}}]}',
+    '{"name": "area", "parameters": {}}; {"name": "area", "parameters": {"base": 2}}',
+    '{"name": "area", "arguments": {}}\n{"name": "area", "arguments": {"base": 2}}',
+    "area(base=1, height=2)",
+    "```python\narea(base=1)\n```",
+    "<start_function_call>call:area{base:10}<end_function_call>",
+    'assistantcommentary to=functions.area json{"base": 10}',
+    '<|from|>assistant\n<|recipient|>area\n<|content|>{"base": 1}',
+    "<|python_start|>[area(base=1)]<|python_end|>",
+    '<ifm|tool_call>{"name": "area", "arguments": {}}',
+    '<tool_call id="1" name="area">{"base": 1}</tool_call>',
+    '[Tool call: area({"base": 1})]',
+    'Thought: I need it.\nAction: area({"base": 10})',
+    "Action: area[10]",
     "<|tool\u2581calls\u2581begin|><|tool\u2581call\u2581begin|>area<|tool\u2581sep|>{}",
 ]
 WORDS = [
+    '{"area": 25}',
+    '{"tool": "hammer", "arguments": "none"}',
+    '{"action": "area"}',
+    '{"tool_calls": []}',
+    '{"name": "area", "arguments": {}} is what I would send.',
+    "area(10, 5) = 25",
+    "area(base=10, height=5) would give 25.",
+    "<area>25</area>",
+    "Action: none",
+    "<|recipient|>all\n<|content|>25",
+    "The commentary to=functions is odd.",
     "",
     "42",
     "The area is 25.",
@@ -134,7 +162,7 @@ def test_a_text_that_only_speaks_of_calls_is_none(text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in CALLS if text.count("area") and len(text) > 40])
 def test_a_call_that_was_cut_off_is_one(text: str) -> None:
     """From the tool's name on, wherever the answer ends: what has no marker at its beginning is whole or none."""
-    if not text.startswith(("{", "```", "[area", "[math", "Sure", "Thought")):
+    if not text.startswith(("{", "```", "[area", "[math", "Sure", "Thought", "assistant", "<|from")):
         name = text.index("area") + len("area")
         assert all(holds_call(text[:end], TOOLS) for end in range(name + 2, len(text)))
 

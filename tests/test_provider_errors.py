@@ -27,6 +27,18 @@ OVERFLOWS: list[Any] = [
     "Prompt length (9000) exceeds maximum input length (8192)",
     "prompt tokens too long",
     "Please reduce the length of the messages or completion.",
+    "Unable to submit request because the input token count is 40000 but the model only supports up to 32768.",
+    "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+    "Malformed input request: expected maxLength: 200000, actual: 300000, please reformat your input and try again.",
+    "Request body too large for m model. Max size: 8000 tokens.",
+    "Total message token length exceed model limit",
+    "Input tokens exceed model limit",
+    "The number of input tokens 5000 exceeds the maximum model length 4096",
+    "prompt is longer than the context length 4096",
+    "The model's context length is 8192 tokens, but the request needs 9000",
+    "messages too long: 5000 tokens over limit 4096",
+    "Prompt \u8d85\u957f",
+    "\u8f93\u5165\u957f\u5ea6\u8d85\u8fc7\u6a21\u578b\u6700\u5927\u957f\u5ea6",
 ]
 
 
@@ -220,3 +232,44 @@ def test_an_unknown_model_is_a_matter_of_the_protocol(fault: Fault) -> None:
     with pytest.raises(RunStopped, match="the provider does not know it") as raised:
         asked(fault)
     assert raised.value.in_protocol
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "words"),
+    [
+        (400, "Your credit balance is too low to access the API. Please go to Plans & Billing", "no credit is left"),
+        (400, "Access denied, please make sure your account is in good standing.", "no credit is left"),
+        (403, "Insufficient account balance", "no credit is left"),
+        (400, "API key not valid. Please pass a valid API key.", "the provider rejects the key"),
+        (400, "Incorrect API key provided: sk-***", "the provider rejects the key"),
+        (400, "The model `m` has been decommissioned and is no longer supported", "the provider does not know it"),
+        (410, "The model m has been decommissioned and is no longer supported", "the provider does not know it"),
+        (400, "Model m has been deprecated and is no longer available", "the provider does not know it"),
+        (400, "This model is only supported in v1/responses and not in v1/chat/completions.", "does not know it"),
+        (400, "parameter.enable_thinking must be set to false for non-streaming calls", "only as a stream"),
+        (400, "`tool calling` is not supported with this model", "`actions: json_schema`"),
+        (400, "Unsupported parameter: 'stop' is not supported with this model.", "change or leave out `stop`"),
+    ],
+)
+def test_what_every_call_would_meet_stops_the_run_whatever_its_status(status: int, message: str, words: str) -> None:
+    with pytest.raises(RunStopped, match=words) as raised:
+        asked(error(status, message), TOOLS, parameters={"stop": ["x"]})
+    assert requests_of(raised.value) == 1
+
+
+def test_a_parameter_named_as_the_model_is_an_unknown_model() -> None:
+    with pytest.raises(RunStopped, match="the provider does not know it"):
+        asked(of_parameter("model", "The parameter `model` specified in the request is not valid", "InvalidParameter"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid value for messages[1].content: 'your credit balance is too low'",
+        "Invalid content 'API key not valid'",
+        "Unknown role. Got text: the model has been decommissioned",
+    ],
+)
+def test_what_an_error_repeats_of_keys_and_credit_stops_nothing(message: str) -> None:
+    with pytest.raises(Technical):
+        asked(error(400, message))

@@ -16,27 +16,32 @@ _NAME = r"[A-Za-z_][\w.\-/]*"
 _CALL = rf"(?:```\w*\s*)?(?:[{{\[<]|call:|{_NAME}\s*(?:[({{<\[:=]|$|\n))"
 """What a call's own text begins with: JSON, more markers, or a name with its arguments."""
 _TAG = (
-    r"(?:[\w-]+:)?(?:tool[_ -]?calls?|function[_ -]?calls?|longcat_tool_call|tool_use|use_(?:mcp_)?tool"
+    r"(?:[\w-]+[:|])?(?:tool[_ -]?calls?|(?:start_)?function[_ -]?calls?|longcat_tool_call|tool_use|use_(?:mcp_)?tool"
     r"|tool_code)"
 )
-_SPECIAL = r"[^\s|\uff5c<>]{0,40}(?:tool|function|action|plugin|python_tag|\bcall)[^\s|\uff5c<>]{0,40}"
+_SPECIAL = r"[^\s|\uff5c<>]{0,40}(?:tool|function|action|plugin|python_(?:tag|start)|\bcall)[^\s|\uff5c<>]{0,40}"
 _MARKERS = (
     rf"<{_TAG}>(?=\s*{_CALL})",
     r"<(?:tools?|action)>(?=\s*[{\[])",
     # Llama's, Qwen-coder's, and those of Claude's form: the name stands in the tag itself.
-    rf"<(?:tool|(?:[\w-]+:)?(?:invoke|tool_call|function(?:_call)?))\s*(?:=|\s\w*name=)\s*[\"']?{_NAME}[\"']?\s*"
+    rf"<(?:tool|(?:[\w-]+:)?(?:invoke|tool_call|function(?:_call)?))\s*(?:=|\s(?:[^<>]{{0,60}}\s)?\w*name=)\s*[\"']?{_NAME}[\"']?\s*"
     r"(?:>(?=\s*(?:[{<\[\"]|\Z))|(?=\{))",
     r"<[|\uff5c]\w+[|\uff5c](?:invoke|function_calls?|tool_calls?)\b",
     # Special tokens: <|tool_call|>, <|python_tag|>, DeepSeek's, Kimi's, Cohere's, InternLM's, gpt-oss's channels.
     rf"<[|\uff5c](?!tool_(?:response|output|result))(?:{_SPECIAL})[|\uff5c]?>"
     rf"(?=\s*(?:{_CALL}|[\"(]|import |from |print|def |for |function\b))",
     rf"<\|channel\|>\s*\w*\s*to=(?:functions\.)?{_NAME}",
+    # The same where the server has dropped the special tokens.
+    rf"commentary\s+to=(?:functions\.)?{_NAME}(?=[^\n]{{0,30}}\{{)",
+    # Functionary's.
+    rf"<\|recipient\|>(?!all\b){_NAME}\s*<\|content\|>",
     rf"\[(?:TOOL_CALLS?|FUNCTION_CALLS?|TOOL_REQUEST)\](?=\s*(?:{_CALL}))",
+    rf"\[(?:tool|function)[_ ]call:\s*{_NAME}(?=\s*[({{])",
     rf"(?<![\w.`])functions\.{_NAME}(?::\d+)?(?=\s*(?:\{{|<\||\())",
     r"(?<!\w)functools(?=\s*\[\s*\{)",
     rf"^>>>\s*{_NAME}(?=\n\s*\{{)",
     rf"\u273fFUNCTION\u273f:\s*{_NAME}",
-    rf"^Action:\s*{_NAME}\s*\nAction Input:",
+    rf"^Action:\s*{_NAME}\s*(?:\nAction Input:|(?=[(\[{{]))",
 )
 _MARKER = re.compile("|".join(_MARKERS), re.MULTILINE | re.IGNORECASE)
 _ALONE = re.compile(rf"\s*(?:<{_TAG}>|<[|\uff5c](?:{_SPECIAL})[|\uff5c]>|\[TOOL_CALLS?\])\s*", re.IGNORECASE)
@@ -55,7 +60,14 @@ _NAMED_WITHIN = 300
 """Characters after a marker in which the tool's name stands."""
 _MOST_MARKERS = 200
 """An answer of more is hostile; the time that it takes has an end."""
-_CALL_KEYS = frozenset({"name", "arguments", "parameters", "args", "id", "type", "function"})
+_NAME_KEYS = frozenset({"name", "function", "function_name", "tool", "tool_name", "action"})
+_ARGUMENT_KEYS = frozenset(
+    {"arguments", "parameters", "args", "input", "action_input", "tool_input", "tool_arguments", "function_arguments"}
+)
+_CALL_KEYS = _NAME_KEYS | _ARGUMENT_KEYS | {"id", "type", "tool_calls", "tool_call_id"}
+_BETWEEN = re.compile(r"[\s;,]*")
+_PYTHON = re.compile(rf"({_NAME})\((?:\s*\w+\s*=[^\n]*)?\)")
+"""A call as in Python, its arguments by name."""
 
 
 def holds_call(text: str, tools: Collection[str]) -> bool:
@@ -117,23 +129,37 @@ def _names(text: str, tools: Collection[str]) -> bool:
 
 
 def _is_bare_call(text: str, tools: Collection[str]) -> bool:
-    """Whether the whole answer is a call without markers: Llama's JSON, or its list of Python calls."""
+    """Whether the whole answer is a call without markers: JSON in any family's keys, or calls as in Python."""
     if re.match(rf"\[\s*({_NAME})\(", text) and text.endswith((")]", ") ]")):
         return any(re.match(rf"\[\s*{re.escape(name)}\(", text) for name in tools)
-    if not text.startswith(("{", "[")):
-        return False
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    items = value if isinstance(value, list) else [value]
+    if (call := _PYTHON.fullmatch(text)) and call[1] in tools:
+        return True
+    items = list(_json_items(text))
     return bool(items) and all(_is_call(item, tools) for item in items)
+
+
+def _json_items(text: str) -> Iterator[object]:
+    """The JSON values that a text consists of, lists taken apart; none where it holds anything else."""
+    decoder, place, found = json.JSONDecoder(), 0, []
+    while place < len(text):
+        if text[place] not in "{[":
+            return
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            return
+        found += value if isinstance(value, list) else [value]
+        place = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing too
+    yield from found
 
 
 def _is_call(item: object, tools: Collection[str]) -> bool:
     if not isinstance(item, dict) or not item.keys() <= _CALL_KEYS:
         return False
-    function = item.get("function", item)
-    if isinstance(function, dict):
-        return function.get("name") in tools and bool(function.keys() & {"arguments", "parameters", "args"})
-    return False
+    inner = item.get("tool_calls", item.get("function"))
+    if isinstance(inner, list):
+        return bool(inner) and all(_is_call(one, tools) for one in inner)
+    if isinstance(inner, dict):
+        return _is_call(inner, tools)
+    named = any(isinstance(name := item.get(key), str) and name in tools for key in _NAME_KEYS)
+    return named and bool(item.keys() & _ARGUMENT_KEYS)

@@ -16,7 +16,7 @@ _SAID = ("message", "msg", "detail", "error", "title", "reason", "errors", *_WRA
 _CODES = ("code", "type", "error_type", "innererror", "error", *_WRAPPED)
 _BLAMED = ("param", "loc", "detail", "error", "errors", *_WRAPPED)
 _QUOTED = re.compile(r"(?<!\w)'.*?((?<!\\)'(?!\w)|\Z)|(?<![\w\\])\".*?((?<!\\)\"|\Z)|`.*?(`|\Z)", re.DOTALL)
-_QUOTED_NAME = re.compile(r"(?<![\w'\"`])(['\"`])([\w.]{1,60})\1(?![\w'\"`])")
+_QUOTED_NAME = re.compile(r"(?<![\w'\"`])(['\"`])([\w. ]{1,60})\1(?![\w'\"`])")
 _ECHO = re.compile(
     r"\b(messages|contents|input|content|text|(?<!invalid )prompt)\b(\[|\.\d|['\"]?\]? *[:=] *(?!\d)).*",
     re.DOTALL | re.IGNORECASE,

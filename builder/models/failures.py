@@ -79,7 +79,7 @@ def classify(
     body = body_of(reply)
     text = _with_upstream_words(text, body)
     line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
-    told, words = list(codes(body)), own_words(body, text, {*parameters, *reasoning.NAMES})
+    told, words = list(codes(body)), own_words(body, text, {*parameters, *reasoning.NAMES, *wording.FEATURES})
     if status == 429 and "insufficient_quota" in [*told, *words.split()]:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
     if wording.tells_no_key(words):
@@ -95,7 +95,9 @@ def classify(
         if cure := wording.remedy(told, words, (), _ACTION_FIELDS.intersection(parameters)):
             return _unsuited(f"{line}; {cure}")
         return Failure(FailureKind.TRANSIENT, line, _retry_after(error))
-    if status == 401:
+    if status in (400, 403) and wording.tells_no_credit(told, words):
+        return Failure(FailureKind.STOPPED, f"no credit is left: {line}")
+    if status == 401 or (status in (400, 403) and wording.tells_bad_key(told, words)):
         return Failure(FailureKind.STOPPED, f"the provider rejects the key: {line}")
     if status == 402:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")
@@ -107,7 +109,7 @@ def classify(
         return _unsuited(f"it takes no such request: {line}; {cure}")
     if status in (404, 405) and reply is not None and not wording.names_a_model(told, words):
         return _no_such_path(reply, line, secrets)
-    if status == 404 or wording.tells_unknown_model(told, words):
+    if status in (404, 410) or wording.tells_unknown_model(told, words) or "model" in blamed(body):
         return _unsuited(f"the provider does not know it: {line}")
     return Failure(FailureKind.REJECTED, line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from stepdown.builder.records import MOST_TOKENS
 
 _LONGEST_INTEGER = 400
 """Digits. A longer number is no float, and Python refuses to read one of several thousand digits."""
+_DECIMAL = re.compile(r"\d{1,12}(\.\d{1,30})?", re.ASCII)
 _MOST_USD = 1e6
 """A gateway that reports more for one call is mistaken."""
 
@@ -21,6 +23,12 @@ _PROMPT = (
     "prompt_token_count",
     "promptTokenCount",
     "prompt_eval_count",
+    "promptTokens",
+    "inputTokenCount",
+    "inputTextTokenCount",
+    "input_token_count",
+    "tokens_evaluated",
+    "prompt_n",
 )
 _COMPLETION = (
     "completion_tokens",
@@ -29,6 +37,12 @@ _COMPLETION = (
     "candidates_token_count",
     "candidatesTokenCount",
     "eval_count",
+    "completionTokens",
+    "outputTokenCount",
+    "generated_token_count",
+    "generation_token_count",
+    "tokens_predicted",
+    "predicted_n",
 )
 _TOTAL = ("total_tokens", "totalTokens", "total_token_count", "totalTokenCount")
 _PROMPT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
@@ -39,6 +53,8 @@ _READ = (
     "cache_read_input_tokens",
     "prompt_cache_hit_tokens",
     "cacheReadInputTokens",
+    "num_cached_tokens",
+    "prompt_cached_tokens",
     "cached_content_token_count",
     "cachedContentTokenCount",
 )
@@ -51,6 +67,8 @@ _WRITTEN = (
 )
 _MISSED = ("prompt_cache_miss_tokens",)
 _REASONING = ("reasoning_tokens", "thoughts_token_count", "thoughtsTokenCount")
+_NESTED = ("tokens",)
+"""Under which Cohere's own form has the counts, beside what it bills."""
 _COST = ("cost", "total_cost", "estimated_cost")
 
 
@@ -76,6 +94,7 @@ def reported(usage: Any) -> Reported:
     >>> reported({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 160}).completion
     60
     """
+    usd, usage = _cost(usage), _part(usage, _NESTED) or usage
     details, answer_details = _part(usage, _PROMPT_DETAILS), _part(usage, _COMPLETION_DETAILS)
     read = _first((usage, details), _READ) or 0
     written = _first((usage, details), _WRITTEN) or 0
@@ -96,7 +115,7 @@ def reported(usage: Any) -> Reported:
         cache_write=min(written, MOST_TOKENS),
         completion=_bounded(completion),
         total=total,
-        usd=_cost(usage),
+        usd=usd,
     )
 
 
@@ -148,10 +167,20 @@ def _bounded(count: int | None) -> int | None:
 
 
 def _cost(usage: Any) -> float | None:
-    """USD as a gateway reports them; some give the parts, and the whole among them."""
+    """USD as a gateway reports them; some give the parts, and the whole among them. Where the key at the provider
+    behind it is the user's own, the gateway's fee and what that provider takes stand apart (OpenRouter)."""
     for name in _COST:
         value = _field(usage, name)
         value = _field(value, "total_cost") if isinstance(value, Mapping) else value
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _MOST_USD:
-            return float(value)
+        if (usd := _usd(value)) is not None:
+            upstream = _usd(_field(_field(usage, "cost_details"), "upstream_inference_cost"))
+            return usd + (upstream or 0.0) if _field(usage, "is_byok") is True else usd
+    return None
+
+
+def _usd(value: Any) -> float | None:
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = float(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _MOST_USD:
+        return float(value)
     return None

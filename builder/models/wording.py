@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 _OVERFLOW_CODE = re.compile(
     r"context_length_exceeded|exceed_context_size(_error)?|context_window_exceeded|model_context_window_exceeded"
-    r"|request_too_large|(prompt|input)_too_long",
+    r"|request_too_large|(prompt|input)_too_long|model_max_prompt_tokens_exceeded|tokens_limit_reached|1261",
     re.IGNORECASE,
 )
 _POLICY_CODE = re.compile(
@@ -33,6 +33,13 @@ _OVERFLOW = re.compile(
     r"|context (size|window|length) (has been |was |is )?exceed(s|ed)\b"
     r"|range of input length should be|input length should be (between|in the range)"
     r"|n_keep\W+\d+\W+n_ctx|tokens to keep from the initial prompt is greater than the context"
+    r"|input token count is \d+ but .{0,40}supports? (only )?up to \d|must have less than \d+ tokens"
+    r"|messages? (is |are )?too long: \d|context window is full|sequence length exceeds"
+    r"|expected maxLength: \d+, actual: \d|too large for .{0,60}\bmax size: \d+ tokens"
+    r"|\btokens?( length)?( of messages)? exceeds? (the )?model('s)? limit|maximum model length"
+    r"|(input|prompt|inputs) (is |are )?longer than the (context|model)|context length is \d+ tokens, but"
+    r"|\b(input|prompt|request)\b.{0,40}\bis too long and exceeds"
+    r"|(prompt|input) ?\u8d85\u957f|\u8d85\u8fc7.{0,12}(\u957f\u5ea6|token)"
     r"|reduce the length of (the|your) (messages|prompt|input)"
     r"|longer than the (model's|maximum) (maximum )?(context|model|input) length"
     r"|tokens\W+\+\W+(\w+\W+)?must be <=|current length is \d+ while limit is|input tokens, limit is \d",
@@ -46,10 +53,22 @@ _POLICY = re.compile(
 )
 _UNKNOWN_MODEL = re.compile(
     r"model[_ ]not[_ ](found|exist)|not a valid model|invalid model|unknown model|unsupported model|no such model"
+    r"|model\b.{0,120}\b(decommissioned|no longer (supported|available)|retired|has been (disabled|shut down))"
+    r"|only (available|supported) (via|in|through) .{0,20}responses|not (supported )?in (the )?v1/chat/completions"
     r"|model .{0,120}(does not exist|doesn't exist|not found|is not supported|not available)|LLM Provider NOT provided",
     re.IGNORECASE,
 )
 _NO_KEY = re.compile(r"missing (credentials|\w* ?api key)|api_key client option must be set", re.IGNORECASE)
+
+_BAD_KEY = re.compile(
+    r"(invalid|incorrect|wrong|expired) api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)|api_key_invalid",
+    re.IGNORECASE,
+)
+_NO_CREDIT = re.compile(
+    r"credit balance is too low|insufficient (account )?(balance|credits?|funds)|account is in good standing|arrearage"
+    r"|(out of|no|not enough) credits?\b",
+    re.IGNORECASE,
+)
 
 _NO_PARSER = re.compile(
     r"requires\W+enable-auto-tool-choice|tool-call-parser to be set|(tools?|tool_choice) (param )?requires?\W+jinja"
@@ -64,6 +83,8 @@ _NO_TOOLS = re.compile(
     r"|no endpoints found that support tool",
     re.IGNORECASE,
 )
+FEATURES = frozenset({"tool calling", "function calling", "tool use"})
+"""What providers also put into quotes where they do not support it."""
 _NO_SCHEMA = re.compile(
     r"does(n't| not) support (structured outputs?|response[_ ]format|json[_ ]schema|guided decoding)"
     r"|response_format\b.{0,60}(not supported|unsupported|unavailable|must be|not permitted)"
@@ -80,7 +101,7 @@ _UNSUITED = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|invalid|deprecated|too (large|big|high|small|low)|out of range|valid range"
     r"|not (supported|permitted|allowed|valid|recogni[sz]ed|available|compatible|accepted)"
     r"|(do|does|may|can|must|is|are) ?n[o']t|cannot|(must|should|may|can) (only )?be"
-    r"|must have|range of|only \S+ (is|are) allowed"
+    r"|only (allowed|supported|valid|available) (when|with|if|for)\b|must have|range of|only \S+ (is|are) allowed"
     r"|at (most|least)|supports only|only supports|maximum allowed|(greater|less) than",
     re.IGNORECASE,
 )
@@ -89,7 +110,9 @@ _ABOUT_THE_PREFIX = re.compile(
     r"\b(messages?|prompts?|input (tokens?|length|messages?)|contexts?|conversations?)\b", re.IGNORECASE
 )
 _STREAMING = re.compile(
-    r"only (supports?|accepts?) stream|stream(ing)? mode only|(set|must be) stream(ing)?\W+true", re.IGNORECASE
+    r"only (supports?|accepts?) stream|\bnon-?stream(ing)? (calls?|requests?|mode)\b"
+    r"|stream(ing)? mode only|(set|must be) stream(ing)?\W+true",
+    re.IGNORECASE,
 )
 
 
@@ -116,6 +139,16 @@ def names_a_model(codes: Iterable[str], words: str) -> bool:
 
 def tells_no_key(words: str) -> bool:
     return bool(_NO_KEY.search(words))
+
+
+def tells_bad_key(codes: Iterable[str], words: str) -> bool:
+    """Whether the key is no key of this provider's; some say so with a 400."""
+    return _tells(codes, words, _BAD_KEY, _BAD_KEY) or "invalid_api_key" in codes
+
+
+def tells_no_credit(codes: Iterable[str], words: str) -> bool:
+    """Whether the account must be paid first; some say so with a 400 or a 403."""
+    return _tells(codes, words, _NO_CREDIT, _NO_CREDIT)
 
 
 def remedy(codes: Iterable[str], words: str, blamed: Collection[str], parameters: Collection[str]) -> str | None:
@@ -148,10 +181,13 @@ def _unsuited(codes: Iterable[str], words: str, blamed: Collection[str], paramet
             return name
     if _ABOUT_THE_PREFIX.search(words) or not _UNSUITED.search(words):
         return None
-    # `stop` is a word like another.
-    return next(
-        (name for name in ours if name != "stop" and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)), None
-    )
+    return next((name for name in ours if _names_parameter(name, words)), None)
+
+
+def _names_parameter(name: str, words: str) -> bool:
+    if name == "stop":  # it is a word like another
+        return bool(re.search(r"\b(parameter|argument|field)\W+stop\b|\bstop is not supported", words, re.IGNORECASE))
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words))
 
 
 def _tells(codes: Iterable[str], words: str, code: re.Pattern[str], phrase: re.Pattern[str]) -> bool:
