@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from inspect import Parameter, signature
 from pathlib import Path
 from types import FunctionType
@@ -18,36 +17,36 @@ from typing import Any
 
 from stepdown.builder.common.faults import Place, class_place, place_of, said
 from stepdown.builder.errors import BadInput, StepdownError
-from stepdown.harnesses.base import Harness
+from stepdown.harnesses.base import Harness, Terms
+from stepdown.harnesses.own_code import load_own, shown, told_where
 
 GROUP = "stepdown.harnesses"
 
 
-def installed() -> Mapping[str, EntryPoint]:
-    """The installed workloads by name, in order. Raises BadInput where two packages give one name to different ones."""
-    found: dict[str, EntryPoint] = {}
+def installed() -> Mapping[str, tuple[str, ...]]:
+    """The installed workloads by name, in order, each as `module:Class`: two where two packages claim one name."""
+    found: dict[str, dict[str, None]] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        before = found.setdefault(point.name, point)
-        if before.value != point.value:
-            raise BadInput(f"two packages install a workload {point.name!r}: {before.value} and {point.value}")
-    return found
+        found.setdefault(point.name, {})[point.value] = None
+    return {name: tuple(values) for name, values in found.items()}
 
 
-def harness_class(name: str) -> type[Harness]:
-    """The class of an installed workload, or of one's own. Raises BadInput, with file and line where its code breaks.
+def harness_class(name: str, folder: Path | None = None) -> type[Harness]:
+    """The class of an installed workload, or of one's own. Raises BadInput, with file and line where its code breaks,
+    and where two packages install a workload of this name.
 
-    Loading it runs its code.
+    Loading it runs its code. One's own is looked for in `folder`, the config's, first: see `own_code`.
     """
     if ":" in name:
-        if (here := str(Path.cwd())) not in sys.path:
-            sys.path.append(here)  # it may lie in the folder one works in
-        return _load(name, name)
+        return _load(name, name, folder)
     plug_ins = installed()
     if name not in plug_ins:
         meant = "".join(f"did you mean {near!r}? " for near in get_close_matches(name, plug_ins, n=1))
         known = ", ".join(plug_ins) or "none"
         raise BadInput(f"no such workload {name!r}: {meant}installed are {known}; or `module:Class` of your own")
-    return _load(name, plug_ins[name].value)
+    if len(plug_ins[name]) > 1:
+        raise BadInput(f"two packages install a workload {name!r}: {' and '.join(plug_ins[name])}; uninstall one")
+    return _load(name, plug_ins[name][0])
 
 
 def facts_of(benchmark: str) -> type[Harness]:
@@ -58,12 +57,12 @@ def facts_of(benchmark: str) -> type[Harness]:
     return harness_class(benchmark) if benchmark in installed() else Harness
 
 
-def _load(name: str, place: str) -> type[Harness]:
+def _load(name: str, place: str, folder: Path | None = None) -> type[Harness]:
     module, _, attribute = place.partition(":")
-    if not module or not attribute:
+    if not attribute or not all(part.isidentifier() for part in module.split(".")):
         raise BadInput(f"{name!r} is no workload: `module:Class` is needed")
     try:
-        found = importlib.import_module(module)
+        found = load_own(module, folder) if ":" in name else importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever a module of anybody's raises
         raise _broken(f"{name!r} can not be loaded: {_words(error)}", place_of(error, module)) from None
     try:
@@ -71,9 +70,10 @@ def _load(name: str, place: str) -> type[Harness]:
     except AttributeError:
         near = get_close_matches(attribute, vars(found), n=1)
         meant = f": did you mean {near[0]!r}?" if near else ""
-        raise BadInput(f"module {module!r} has no class {attribute!r}{meant}") from None
+        raise BadInput(f"module {module!r} has no class {attribute!r}{meant} {told_where(found, folder)}") from None
     if not isinstance(made, type) or not issubclass(made, Harness):
-        raise BadInput(f"{name!r} is no workload: it is no class made of `stepdown.Harness`")
+        problem = f"{name!r} is no workload: it is no class made of `stepdown.Harness`"
+        raise BadInput(f"{problem} {told_where(found, folder)}")
     if lacking := ", ".join(f"`{part}`" for part in sorted(made.__abstractmethods__)):
         raise _broken(f"{name!r} is no workload yet: it has no {lacking}", class_place(made))
     return made
@@ -96,6 +96,16 @@ def make_harness(made: type[Harness], options: Mapping[str, Any]) -> Harness:
         _check_text(harness, part)
     harness.refuse_misspelt(vars(harness))
     return harness
+
+
+def own_facts(harness: Harness) -> dict[str, Any]:
+    """What a workload says of itself, as JSON: terms, and known limits where it has some. Raises BadInput."""
+    made, terms, limits = type(harness), harness.terms, harness.known_limits
+    if not isinstance(terms, Terms) or not all(isinstance(word, str) for word in terms):
+        raise _broken(f"{made.__qualname__}: `terms` must be stepdown.Terms(license, note)", class_place(made))
+    if isinstance(limits, str) or not all(isinstance(sentence, str) for sentence in limits):
+        raise _broken(f"{made.__qualname__}: `known_limits` must be a tuple of sentences", class_place(made))
+    return {"terms": terms._asdict(), **({"known_limits": list(limits)} if limits else {})}
 
 
 def _meant(made: type[Harness], error: Exception, options: Mapping[str, Any]) -> str:
@@ -136,10 +146,4 @@ def _words(error: BaseException) -> str:
 
 def _broken(problem: str, place: Place | None) -> BadInput:
     """The error, at the line of somebody's code where there is one."""
-    return BadInput(problem) if place is None else BadInput(problem, file=_shown(place.file), line=place.line)
-
-
-def _shown(file: Path) -> str:
-    """A file as seen from where one works, where it lies there."""
-    here = Path.cwd()
-    return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
+    return BadInput(problem) if place is None else BadInput(problem, file=shown(place.file), line=place.line)

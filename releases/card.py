@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from stepdown.builder.common.text import printable
-from stepdown.harnesses.registry import facts_of
 from stepdown.releases.layout import ANY, Manifest, RunManifest
+from stepdown.releases.licenses import limits_of
 from stepdown.releases.parquet import SHARD_NAME
 
 BEGIN, END = "<!-- counts -->", "<!-- end of counts -->"
@@ -245,7 +245,7 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
 
 def _own_limits(manifest: Manifest) -> Iterable[str]:
     for name in manifest.labels:
-        yield from facts_of(name).known_limits
+        yield from (_plain(sentence, 1000) for sentence in limits_of(name, manifest.runs))
     if manifest.allowed_names:
         names = ", ".join(f"`{_plain(name)}` ({rows} rows)" for name, rows in sorted(manifest.allowed_names.items()))
         yield f"Rows name these models of the pool, which was allowed: {names}."
@@ -257,9 +257,9 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, longest: int = 200) -> str:
     """Text of other people inside Markdown: one line, nothing that it could be taken for."""
-    text = printable(str(value), 200)
+    text = printable(str(value), longest)
     return "".join("\\" + char if char in "|<>[]*" else "'" if char == "`" else char for char in text)
 
 

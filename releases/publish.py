@@ -350,7 +350,7 @@ def _write_documents(
         left_out=left.counts(runs),
         allowed_names=dict(sorted(counts.names.items())),
         allowed_paths=tuple(sorted(settings.allowed_paths)),
-        licenses={name: license_of(name) for name in sorted(counts.labels)},
+        licenses={name: license_of(name, runs) for name in sorted(counts.labels)},
         runs=runs,
         files=dict(files),
     )

@@ -24,13 +24,13 @@ CONTRACT = {f"{PACKAGE}.{name}" for name in ("base", "registry", "spelling")}
 
 def of_all() -> dict[str, dict[str, str]]:
     """The version and the digest of every workload that comes with stepdown."""
-    own = [name for name, point in installed().items() if point.value.startswith(PACKAGE)]
+    own = [name for name, places in installed().items() if places[0].startswith(PACKAGE)]
     return {name: {"version": version_of(name), "digest": digest_of(name)} for name in own}
 
 
 def version_of(name: str) -> str:
     """What its author raises."""
-    module = installed()[name].value.partition(":")[0]
+    module = installed()[name][0].partition(":")[0]
     modules = [module, f"{PACKAGE}.{name}.harness"]
     version: str = next(found for one in modules if (found := getattr(import_module(one), "VERSION", None)))
     return version

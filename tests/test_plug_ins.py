@@ -93,7 +93,7 @@ def config(harness: str) -> dict[str, object]:
 
 
 def test_those_that_come_with_stepdown_are_installed_and_sound() -> None:
-    assert [name for name in installed() if installed()[name].value.startswith("stepdown.")] == OURS
+    assert [name for name in installed() if installed()[name][0].startswith("stepdown.")] == OURS
     for name in OURS:
         found = harness_class(name)
         assert issubclass(found, Harness)
@@ -143,10 +143,15 @@ def test_an_unknown_name_is_told_which_there_are(name: str, problem: str, shop: 
     assert re.search(problem, done.err)
 
 
-def test_two_packages_that_claim_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_packages_that_claim_one_name_stop_the_use_of_that_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(tmp_path, monkeypatch, "qa", "elsewhere:QA")
     with pytest.raises(BadInput, match="two packages install a workload 'qa'"):
-        installed()
+        harness_class("qa")
+    assert harness_class("planted").name == "planted"
+    told = stepdown("doctor")
+    assert (told.code, "workload qa: two packages install a workload 'qa'" in told.out) == (0, True)
 
 
 def test_a_broken_plug_in_is_told_of_and_stands_in_nobody_s_way(

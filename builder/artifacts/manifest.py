@@ -42,7 +42,7 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen, versions = run.ledger.meta.run.protocol, run.ledger.meta.versions.to_json()
-    judge = versions["judge"]
+    judge, own = versions["judge"], run.ledger.meta.own_facts()
     reference = any(pool.by_name[m].model == REFERENCE for counts in summary.seed_models.values() for m in counts)
     return {
         "pool": {
@@ -53,7 +53,7 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest
                 for tier in pool.tiers
             ],
         },
-        "workloads": versions["workloads"],
+        "workloads": [{**workload, **own.get(workload["benchmark"], {})} for workload in versions["workloads"]],
         "judge": {"rules": judge["rules"]} if judge else None,
         "prompts": {
             **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),

@@ -20,6 +20,7 @@ from stepdown.builder.common.text import printable, without_particulars
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.progress import TELLING_INTERVAL, RunProgress, progress_line, ticking
+from stepdown.harnesses.own_code import told_of
 
 _LONGEST_NOTICE = 2000
 WIDE = 160
@@ -55,7 +56,9 @@ def name_foreign_code(protocol: ProtocolConfig) -> None:
     """A config is code where it names a workload of one's own: say so before it is loaded."""
     for workload in protocol.workloads:
         if workload.is_own_code:
-            click.echo(f"loading workload {printable(workload.harness)}: its code runs here", err=True)
+            place = told_of(workload.harness.partition(":")[0], workload.folder)
+            told = f"loading workload {workload.harness}{f' from {place}' if place else ''}: its code runs here"
+            click.echo(printable(told, longest=1000), err=True)
 
 
 def row_ticker() -> Callable[[int], None]:

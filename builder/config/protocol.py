@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from stepdown.builder.config.pool import WORKLOAD, Model, Pool
 from stepdown.builder.config.price import Price
@@ -155,6 +155,7 @@ class WorkloadConfig(Strict):
     """Options of the harness; each harness has its own keys."""
     seeds: SeedsConfig
     """Where the workload's seeds come from: trajectories of a strong model that passed."""
+    _folder: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _digest_is_of_a_file(self) -> WorkloadConfig:
@@ -166,6 +167,17 @@ class WorkloadConfig(Strict):
     def is_own_code(self) -> bool:
         """Whether a class is named, `module:Class`, and no installed workload."""
         return ":" in self.harness
+
+    def beside(self, folder: Path | None) -> WorkloadConfig:
+        """The same, its class of one's own looked for in this folder first."""
+        copy = self.model_copy()
+        copy._folder = folder
+        return copy
+
+    @property
+    def folder(self) -> Path | None:
+        """Where a class of one's own is looked for first. It is no part of the protocol: it differs by machine."""
+        return self._folder
 
     @property
     def tasks(self) -> Path | None:
@@ -206,6 +218,10 @@ class ProtocolConfig(Strict):
             if known.setdefault(model.name, model) != model:
                 raise ValueError(f"{place}: there is another model of the name {model.name!r}")
         return self
+
+    def beside(self, folder: Path | None) -> ProtocolConfig:
+        """The same, classes of one's own looked for in this folder first: the config's."""
+        return self.model_copy(update={"workloads": tuple(one.beside(folder) for one in self.workloads)})
 
     def _beside_the_pool(self) -> Iterator[tuple[str, Model]]:
         if self.hints.model is not None:

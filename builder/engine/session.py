@@ -22,6 +22,7 @@ from stepdown.builder.run.budget import BudgetGuard
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceState, JudgeVersion, RunVersions, WorkloadVersion
 from stepdown.builder.run.spent import read_spent
+from stepdown.harnesses.registry import own_facts
 from stepdown.judges.decision import RULES_VERSION
 from stepdown.judges.prompts import prompts_digest
 
@@ -40,6 +41,8 @@ class RunSession:
             workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
         self._hints = self._read_hints()
         self._check_versions()
+        if own := [workload.harness for workload in self.workloads if workload.config.is_own_code]:
+            run.ledger.meta.keep_own_facts({harness.name: own_facts(harness) for harness in own})
 
     @property
     def protocol(self) -> ProtocolConfig:

@@ -17,7 +17,7 @@ from stepdown.harnesses.registry import harness_class, make_harness
 def load_harness(workload: WorkloadConfig, field: str) -> Harness:
     """The harness that a config's entry names, with its options. Raises BadInput. Loading one runs its code."""
     try:
-        return make_harness(harness_class(workload.harness), workload.options)
+        return make_harness(harness_class(workload.harness, workload.folder), workload.options)
     except BadInput as error:
         raise BadInput(str(error), field=field) from None
 

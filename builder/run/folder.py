@@ -63,7 +63,9 @@ def cache_of(path: Path, ledger: Ledger) -> Path:
 def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     """A run's ledger and protocol, to read while others may work on it. Raises BadInput: no run, or never begun."""
     with open_begun_ledger(path) as ledger:
-        yield ledger, validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
+        protocol = validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
+        modules = ledger.meta.run.operation.get("modules")
+        yield ledger, protocol.beside(Path(modules) if modules else None)
 
 
 @contextmanager
@@ -127,7 +129,7 @@ def _begin_or_go_on(path: Path, ledger: Ledger, config: Config | None, origin: O
     where = path / FILE_NAME
     protocol = validated(ProtocolConfig, _name_kept_inputs(frozen, path), file=where)
     operation = validated(OperationConfig, ledger.meta.run.operation, file=where)
-    return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
+    return RunFolder(path, ledger, Config(protocol=protocol.beside(operation.modules), operation=operation))
 
 
 def with_prices_unset(frozen: Any, given: Any) -> Any:

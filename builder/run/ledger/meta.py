@@ -160,6 +160,14 @@ class MetaStore:
         for key, value in versions.to_json().items():
             self._set(key, value)
 
+    def own_facts(self) -> dict[str, JsonRecord]:
+        """What workloads of somebody's own say of themselves, by benchmark: terms and known limits."""
+        return self._file.meta("own_facts") or {}
+
+    def keep_own_facts(self, facts: Mapping[str, JsonRecord]) -> None:
+        """Keep what workloads of somebody's own say of themselves: a release may be made where their code is not."""
+        self._set("own_facts", dict(facts))
+
     def _set(self, key: str, value: Any) -> None:
         """Keep a value, its order of keys included: a source's order may be the order of its instances."""
         if self._file.meta(key) != value:
