@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stepdown.builder.errors import Lost
@@ -20,7 +21,8 @@ def upper_folder(details: dict[str, Any]) -> str:
     return str((details.get("GraphDriver", {}).get("Data") or {}).get("UpperDir", ""))
 
 
-_UNDATED = {".git", "__pycache__", ".pytest_cache"}
+_COMPILED = "__pycache__"
+_UNDATED = {".git", _COMPILED, ".pytest_cache"}
 """Folders of files whose own times nobody compares to the fraction of a second: git looks into a file that is as old as
 its index, and Python into the head of a compiled one."""
 
@@ -36,8 +38,27 @@ class Files:
     newest: float = 0.0
     """When the last file was written whose time may matter to somebody, and that does not claim to be of the future; 0
     where that is not known."""
+    source: float = 0.0
+    """The same of Python's sources alone."""
+    compiled: float = 0.0
+    """The same of what Python made of them, which holds the time of the source in whole seconds."""
+    count: int = 0
+    """Files and folders."""
     lost: str = ""
     """What Docker's layers do not hold, if any of them is that."""
+
+    def note(self, written: float, dated: bool, compiled: bool, name: str) -> None:
+        """Take in when a file of this name was written."""
+        if dated:
+            self.newest = max(self.newest, written)
+            self.source = max(self.source, written if name.endswith(".py") else 0.0)
+        elif compiled:
+            self.compiled = max(self.compiled, written)
+
+    def since(self, before: Files) -> Files:
+        """The same, with the times of earlier files where they are later."""
+        newest, source = max(self.newest, before.newest), max(self.source, before.source)
+        return replace(self, newest=newest, source=source, compiled=max(self.compiled, before.compiled))
 
 
 def used(api: Any, container: str, upper: str, limits: Limits) -> Files | None:
@@ -61,13 +82,14 @@ def _within(folder: str, most: int, files: int) -> Files | None:
 
     Links are not followed. A tree that is nested too deeply to be looked at is not within any limit.
     """
-    waiting, count, found, now = [(folder, True)], 0, Files(), time.time()
+    waiting, found, now = [(folder, True)], Files(), time.time()
     while waiting:
         place, dated = waiting.pop()
+        compiled = place.endswith(f"/{_COMPILED}")
         try:
             with os.scandir(place) as entries:
                 for entry in entries:
-                    count += 1
+                    found.count += 1
                     try:
                         details = entry.stat(follow_symlinks=False)
                         found.lost = found.lost or _lost(entry.path, details)
@@ -76,17 +98,49 @@ def _within(folder: str, most: int, files: int) -> Files | None:
                     found.taken += details.st_blocks * 512
                     if stat.S_ISREG(details.st_mode):
                         found.length += details.st_size
-                        if dated and found.newest < details.st_mtime <= now:
-                            found.newest = details.st_mtime
+                        if details.st_mtime <= now:
+                            found.note(details.st_mtime, dated, compiled, entry.name)
                     if stat.S_ISDIR(details.st_mode):
                         waiting.append((entry.path, dated and entry.name not in _UNDATED))
-                    if found.taken > most or count > files:
+                    if found.taken > most or found.count > files:
                         return None
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
             return None
     return found
+
+
+def keep_fractions(layer: str, upper: str) -> None:
+    """Give the files of a layer the times of those that it was made of: Docker keeps whole seconds.
+
+    What was built from a source in the second in which that was written would look as old as the source, and an edit
+    after that as old as both. `layer` is that of a new image, a neighbour of `upper` in Docker's storage; where it has
+    the very same files as another image, Docker has one layer for both. Raises OSError.
+    """
+    if not layer or os.path.dirname(os.path.dirname(layer)) != os.path.dirname(os.path.dirname(upper)):
+        raise NotADirectoryError(f"no layer of this machine: {layer!r}")
+    # Where Docker compares trees, a layer may have files that are no container's own.
+    whole, waiting = f"{os.path.dirname(upper)}/merged", [""]
+    while waiting:
+        place = waiting.pop()
+        with os.scandir(f"{layer}/{place}") as entries:
+            for entry in entries:
+                name = f"{place}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    times = _details(f"{upper}/{name}", f"{whole}/{name}")
+                    os.utime(entry.path, ns=(times.st_atime_ns, times.st_mtime_ns), follow_symlinks=False)
+
+
+def _details(*places: str) -> os.stat_result:
+    """Those of the first that is there. Raises OSError."""
+    *others, last = places
+    for place in others:
+        with suppress(FileNotFoundError):
+            return os.lstat(place)
+    return os.lstat(last)
 
 
 def _lost(path: str, details: os.stat_result) -> str:

@@ -7,8 +7,9 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from stepdown.builder.common.extras import require
 from stepdown.builder.errors import Lost
@@ -19,6 +20,7 @@ _SECONDS = 120
 """What one request to the daemon may take."""
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def connect() -> Any:
@@ -69,6 +71,8 @@ class Engine:
         self._guard = threading.RLock()
         self._tidied = False
         self._owed: list[Callable[[Any], None]] = []
+        # One thread: what is begun later is done later, and an image can go once its containers have.
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="docker-aside")
 
     @property
     def client(self) -> Any:
@@ -81,6 +85,19 @@ class Engine:
         """Raises Lost where the daemon does not answer."""
         with reaching():
             self.client.ping()
+
+    def aside(self, job: Callable[[], T]) -> Future[T]:
+        """Do something that nobody waits for, after all that was given here before; at once where the process ends."""
+        try:
+            return self._aside.submit(job)
+        except RuntimeError:
+            done: Future[T] = Future()
+            done.set_result(job())
+            return done
+
+    def settle(self) -> None:
+        """Wait until all that was put aside is done."""
+        self.aside(lambda: None).result()
 
     def tidy(self) -> None:
         """Remove what dead processes left behind, once, and what this one could not remove before. Raises Lost."""

@@ -48,10 +48,18 @@ class SWEBenchEpisode(Episode):
         prefix: Prefix,
         responses: tuple[Response, ...] = (),
         snapshot: Snapshot | None = None,
+        origin: Snapshot | None = None,
     ) -> None:
-        """`snapshot` is what the sandbox was started from: it must outlive it."""
+        """`snapshot` is what it goes on from; `origin` is what the sandbox was started from, and must outlive it."""
         self._instance, self._sandbox, self._agent, self._shared = instance, sandbox, agent, shared
-        self._prefix, self._responses, self._snapshot = prefix, responses, snapshot
+        self._prefix, self._responses, self._snapshot, self._origin = prefix, responses, snapshot, origin
+        self._standing: Snapshot | None = None
+        self._steps = 0
+
+    @property
+    def standing(self) -> Snapshot | None:
+        """The snapshot that was just taken of it, and whose state its sandbox is in; None once a command has run."""
+        return self._standing
 
     def prefix(self) -> Prefix:
         """The agent's messages so far."""
@@ -59,6 +67,7 @@ class SWEBenchEpisode(Episode):
 
     def advance(self, response: Response) -> bool:
         """Run the commands of a response. False once the agent has submitted, or can not go on."""
+        self._prepare_for_others()
         answered = self._prefix.respond(response)
         turn = self._agent.turn(answered.messages[-1], response)
         if not turn.answered:
@@ -67,8 +76,6 @@ class SWEBenchEpisode(Episode):
             answered = self._prefix.respond(Response(kept_as_text(response.content, calls).content))
         self._prefix = answered.extend(turn.follow)
         self._responses = (*self._responses, response)
-        if self._agent.halted:
-            self._sandbox.close()
         return not self._agent.halted
 
     def doomed(self) -> Ruling | None:
@@ -101,12 +108,24 @@ class SWEBenchEpisode(Episode):
             return None
         if self._sandbox.outside() != self._shared.outside(self._sandbox.base):
             return None
-        if self._snapshot is not None and self._snapshot.layers >= self._shared.snapshots.deepest:
+        if self._origin is not None and self._origin.layers >= self._shared.snapshots.deepest:
             return self._anew()
-        taken = self._shared.snapshots.take(self._sandbox)
+        taken = self._standing = self._shared.snapshots.take(self._sandbox)
         if taken is None:
             return None
         return EpisodeCheckpoint(self._prefix, self._agent.state(), self._responses, taken)
+
+    def _prepare_for_others(self) -> None:
+        """Have a container made for whoever comes next to the snapshot that this leaves behind.
+
+        That is the one that was just taken; else the one it went on from, once it goes further than one step.
+        """
+        base = self._sandbox.base
+        if self._standing is not None:
+            self._shared.prepare(self._standing, base)
+        elif self._steps == 1 and self._snapshot is not None:
+            self._shared.prepare(self._snapshot, base)
+        self._standing, self._steps = None, self._steps + 1
 
     def _anew(self) -> EpisodeCheckpoint | None:
         """The checkpoint of a second episode with the same steps, whose snapshot has one layer of its own again."""
@@ -149,5 +168,7 @@ class Shared:
     """Raises Lost where the daemon does not answer."""
     on_running: Callable[[Instance, int, tuple[str, ...]], None]
     """Told of the processes that made a snapshot impossible after so many steps."""
+    prepare: Callable[[Snapshot, str], None]
+    """Has a container of a snapshot, of this image's, started for the next episode from there."""
     replayed: Callable[[Instance, tuple[Response, ...], Prefix], AbstractContextManager[SWEBenchEpisode]]
     """An episode from the start, these responses replayed in it. Raises Technical where it comes to another prefix."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,14 @@ from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import Lost, StepdownError, Technical
 from stepdown.builder.records import Instance, Message, Prefix, Response, digest
 from stepdown.harnesses.base import Checkpoint, Harness, Need, Terms, package
-from stepdown.harnesses.swebench import grading, images, mini, patches, trajectories, volatile
+from stepdown.harnesses.swebench import disk, grading, images, mini, patches, trajectories, volatile
 from stepdown.harnesses.swebench.engine import Engine, described, reaching
 from stepdown.harnesses.swebench.halting import only_submits
 from stepdown.harnesses.swebench.instances import BENCHMARK, Task, reference_patches, select
 from stepdown.harnesses.swebench.limits import INIT, Limits
 from stepdown.harnesses.swebench.sandbox import Sandbox
-from stepdown.harnesses.swebench.snapshots import Snapshots
+from stepdown.harnesses.swebench.snapshots import Snapshot, Snapshots
+from stepdown.harnesses.swebench.warm import Ready, Warm
 
 if TYPE_CHECKING:
     from stepdown.harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
@@ -88,7 +90,8 @@ class SWEBench(Harness):
         }
         self.version = f"{VERSION}+mini-swe-agent.{mini.pinned_version()}+{digest(parts)[:12]}"
         self._engine = Engine()
-        self._snapshots = Snapshots(self._engine, options_.snapshots_mib)
+        self._warm = Warm(self._engine)
+        self._snapshots = Snapshots(self._engine, options_.snapshots_mib, on_release=self._warm.drop)
         self._outside: dict[str, bytes] = {}
         self._guard = threading.Lock()
         self._folder: Path | None = None
@@ -177,27 +180,47 @@ class SWEBench(Harness):
         task = Task.of(instance)
         images.ensure(self._engine.client, task.image)
         sandbox = self._sandbox(task.image, task.image)
-        try:
+        with self._ending(Ready(sandbox, None)) as ending:
             if task.image not in self._outside:
                 self._outside[task.image] = sandbox.outside()
             agent = StepwiseAgent(sandbox, self._config, self._options.step_limit)
             prefix = Prefix.start(agent.start(task.problem_statement), TOOLS, self.mask)
-            yield SWEBenchEpisode(instance, sandbox, agent, self._shared(), prefix)
-        finally:
-            sandbox.close()
+            yield ending(SWEBenchEpisode(instance, sandbox, agent, self._shared(), prefix))
 
     @contextmanager
     def _from_snapshot(self, instance: Instance, at: EpisodeCheckpoint) -> Iterator[SWEBenchEpisode]:
         from stepdown.harnesses.swebench.agent import StepwiseAgent
         from stepdown.harnesses.swebench.episode import SWEBenchEpisode
 
-        sandbox = self._sandbox(at.snapshot.image, Task.of(instance).image)
-        try:
-            agent = StepwiseAgent(sandbox, self._config, self._options.step_limit)
+        base = Task.of(instance).image
+        ready = self._warm.take(at.snapshot) or Ready(
+            self._sandbox(at.snapshot.image, base, at.snapshot.files), at.snapshot
+        )
+        with self._ending(ready) as ending:
+            agent = StepwiseAgent(ready.sandbox, self._config, self._options.step_limit)
             agent.go_on_from(at.agent)
-            yield SWEBenchEpisode(instance, sandbox, agent, self._shared(), at.prefix, at.responses, at.snapshot)
+            origin = at.snapshot, ready.origin
+            yield ending(
+                SWEBenchEpisode(instance, ready.sandbox, agent, self._shared(), at.prefix, at.responses, *origin)
+            )
+
+    @contextmanager
+    def _ending(self, ready: Ready) -> Iterator[Callable[[SWEBenchEpisode], SWEBenchEpisode]]:
+        """Takes care of the container when the episode, which it is told of, has ended."""
+        made: list[SWEBenchEpisode] = []
+
+        def tell(episode: SWEBenchEpisode) -> SWEBenchEpisode:
+            made.append(episode)
+            return episode
+
+        try:
+            yield tell
         finally:
-            sandbox.close()
+            standing = made[0].standing if made else None
+            if standing is not None:
+                self._warm.leave(standing, ready)
+            else:
+                self._engine.aside(ready.sandbox.close)
 
     @contextmanager
     def _replayed(
@@ -210,11 +233,14 @@ class SWEBench(Harness):
                 raise Technical("replay diverged: the observations are not those of the first time")
             yield episode
 
-    def _sandbox(self, image: str, base: str) -> Sandbox:
+    def _sandbox(self, image: str, base: str, since: disk.Files | None = None) -> Sandbox:
         config = self._config
         return self.sandbox_class(
-            self._engine, image, base, self._options.limits, config.cwd, {**config.environment, **FIXED}
+            self._engine, image, base, self._options.limits, config.cwd, {**config.environment, **FIXED}, since
         )
+
+    def _prepare(self, snapshot: Snapshot, base: str) -> None:
+        self._warm.prepare(snapshot, partial(self._sandbox, snapshot.image, base, snapshot.files))
 
     # What episodes share
 
@@ -229,6 +255,7 @@ class SWEBench(Harness):
             outside=lambda image: self._outside.get(image, b""),
             check_daemon=self._engine.check,
             on_running=self._note_running,
+            prepare=self._prepare,
             replayed=self._replayed,
         )
 

@@ -7,6 +7,7 @@ daemon goes away from outside: `Lost`, which says nothing about the model.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from stepdown.harnesses.swebench.labels import KIND, labels, unique_name
 from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
 from stepdown.harnesses.swebench.output import MOST, Kept, Stopped, Stream
 
+MOST_FILES = 20_000
+"""Files beyond the image's that a snapshot is taken of: of more, the commands that
+made them are done again sooner."""
 LONGEST_COMMAND = 131_071
 """Bytes that Linux takes as one argument of a program."""
 
@@ -60,9 +64,18 @@ class Sandbox:
     """A running container. Used by one thread; `close` removes it."""
 
     def __init__(
-        self, engine: Engine, image: str, base: str, limits: Limits, cwd: str, environment: Mapping[str, str]
+        self,
+        engine: Engine,
+        image: str,
+        base: str,
+        limits: Limits,
+        cwd: str,
+        environment: Mapping[str, str],
+        since: disk.Files | None = None,
     ) -> None:
-        """Start a container of `image`. `base` is the instance's own image, which is known to work. Raises Lost."""
+        """Start a container of `image`. `base` is the instance's own image, which is known to work; of a snapshot,
+        `since` tells when its files were written. Raises Lost.
+        """
         self._engine, self.base, self._limits = engine, base, limits
         self._cwd, self._environment = cwd, dict(environment)
         self._id = ""
@@ -87,7 +100,8 @@ class Sandbox:
         self._pid = str(details["State"]["Pid"])
         self._running: tuple[str, ...] = ()
         self._upper = disk.upper_folder(details)
-        self._files: disk.Files | None = disk.Files()
+        self._files: disk.Files | None = disk.Files().since(since or disk.Files())
+        self._keeps_fractions = bool(self._upper) and os.access(self._upper, os.W_OK)
 
     @property
     def id(self) -> str:
@@ -99,7 +113,7 @@ class Sandbox:
         if len(command.encode()) > LONGEST_COMMAND:
             return Ran(b"", -1, "Argument list too long")
         keep = Kept()
-        self._let_the_second_end()
+        self._let_the_second_end(self._is_racy())
         self._thaw()
         deadline = time.monotonic() + seconds
         with self._executed([*_JOINED, *_SHELL, command], self._environment) as (made, stream):
@@ -127,7 +141,12 @@ class Sandbox:
         """What of its files a snapshot would lose, or make far larger; empty where it holds them all."""
         if self._files is None or self._files.length > self._limits.disk_mib * MIB:
             return "files that are too long"
-        return self._files.lost
+        return "very many files" if self._files.count > MOST_FILES else self._files.lost
+
+    @property
+    def files(self) -> disk.Files | None:
+        """Its own files after the last command; None where they were over a limit."""
+        return self._files
 
     @property
     def length(self) -> int:
@@ -142,19 +161,22 @@ class Sandbox:
         code, said = self._probe(self._id, [*_JOINED, *_SHELL, _OUTSIDE])
         return str(code).encode() + said
 
-    def commit(self, repository: str, tag: str) -> str:
-        """Keep the files as an image of this name, labelled as ours; its id. Raises Lost."""
-        self._let_the_second_end()
+    def commit(self, repository: str, tag: str) -> None:
+        """Keep the files as an image of this name, labelled as ours. Raises Lost.
+
+        Where it is lost, the image may come to be all the same.
+        """
+        self._let_the_second_end(not self._keeps_fractions)
         with reaching():
             # Not paused: nothing runs in it, and a daemon that died meanwhile would leave it frozen.
-            made = self._engine.client.api.commit(
-                self._id, repository, tag, pause=False, changes=[f"LABEL {KIND}=snapshot"]
-            )
-        return str(made["Id"])
+            api = self._engine.client.api
+            api.commit(self._id, repository, tag, pause=False, changes=[f"LABEL {KIND}=snapshot"])
+            if self._keeps_fractions:
+                disk.keep_fractions(disk.upper_folder(api.inspect_image(f"{repository}:{tag}")), self._upper)
 
     def close(self) -> None:
         """Remove the container, or where Docker is away, have it removed later. Never raises."""
-        identity = self._id
+        identity, self._id = self._id, ""
         if identity:
             self._engine.remove(lambda client: client.api.remove_container(identity, force=True, v=True))
 
@@ -294,17 +316,26 @@ class Sandbox:
 
     def _has_room(self) -> bool:
         """Whether the container's own files are within their limits. Raises Lost where the host's disk is full."""
-        self._files = disk.used(self._engine.client.api, self._id, self._upper, self._limits)
-        return self._files is not None
+        before = self._files
+        found = disk.used(self._engine.client.api, self._id, self._upper, self._limits)
+        self._files = found.since(before) if found is not None and before is not None else found
+        return found is not None
 
-    def _let_the_second_end(self) -> None:
-        """Wait where a file was written in this very second.
+    def _is_racy(self) -> bool:
+        """Whether a file that is written in this second may be taken for what it was before.
 
-        Docker's layers keep whole seconds. Replayed commands follow each other faster than those of a live agent: a
-        source that is edited just after it was built would look as old as what was made of it, and not be built again.
+        Replayed commands follow each other faster than those of a live agent. Python compares whole seconds: a source
+        that is edited in the second in which it was written and compiled would not be compiled again. Where snapshots
+        keep whole seconds, this goes for whatever is built.
         """
+        if self._files is None or not self._keeps_fractions:
+            return True
+        written, compiled = self._files.source, self._files.compiled
+        return written <= compiled and int(written) == int(time.time())
+
+    def _let_the_second_end(self, wait: bool) -> None:
         now = time.time()
-        if self._files is not None and int(self._files.newest) == int(now):
+        if wait and self._files is not None and int(self._files.newest) == int(now):
             time.sleep(int(now) + 1 + _CLOCK_TICK - now)
 
 

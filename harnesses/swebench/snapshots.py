@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 import weakref
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from stepdown.builder.errors import Lost
+from stepdown.harnesses.swebench import disk
 from stepdown.harnesses.swebench.engine import Engine, reaching
 from stepdown.harnesses.swebench.limits import MIB
 from stepdown.harnesses.swebench.sandbox import Sandbox
 
 REPOSITORY = "stepdown-snapshot"
+
+_log = logging.getLogger(__name__)
 
 DEEPEST = 100
 """Layers of an image. A snapshot of a container of a snapshot, and so on, can not be started from layer 125 on."""
@@ -23,18 +29,28 @@ class Snapshot:
 
     image: str
     layers: int
+    files: disk.Files = field(default_factory=disk.Files)
+    """The files that the last container added: when they were written."""
 
 
 class Snapshots:
     """Takes snapshots and keeps account of their size. Shared by threads."""
 
-    def __init__(self, engine: Engine, budget_mib: int, deepest: int = DEEPEST) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        budget_mib: int,
+        deepest: int = DEEPEST,
+        on_release: Callable[[str], None] = lambda image: None,
+    ) -> None:
         """`budget_mib` bounds what all snapshots that are held come to, beyond their instances' own images.
 
-        A container of a snapshot with `deepest` layers is to be no other's origin.
+        A container of a snapshot with `deepest` layers is to be no other's origin. `on_release` is told of an image
+        just before it is removed.
         """
         self._engine, self._budget, self.deepest = engine, budget_mib * MIB, deepest
-        self._held = 0
+        self._held, self._on_release = 0, on_release
+        self._doubtful: set[str] = set()
         # A snapshot that goes is noticed wherever memory is tidied up, also by a thread that holds this already.
         self._guard = threading.RLock()
 
@@ -44,17 +60,24 @@ class Snapshots:
         return self._held
 
     def take(self, sandbox: Sandbox) -> Snapshot | None:
-        """A snapshot of a sandbox in which nothing runs; None where it does not fit the budget. Raises Lost."""
+        """A snapshot of a sandbox in which nothing runs; None where it does not fit the budget, or can not be taken.
+
+        What is not taken is played again. So a request to Docker that fails or takes too long fails no trial.
+        """
+        self._remove_doubtful()
         if self._held + sandbox.length > self._budget:
             return None
         tag = uuid.uuid4().hex[:16]
-        sandbox.commit(REPOSITORY, tag)
         image = f"{REPOSITORY}:{tag}"
         try:
+            sandbox.commit(REPOSITORY, tag)
             size, layers = self._measured(image, sandbox.base)
-        except BaseException:
-            self._remove(image)
-            raise
+        except Lost as error:
+            _log.debug("no snapshot: %s", error)
+            # Docker may be at work on it still, and come to an end some time.
+            with self._guard:
+                self._doubtful.add(image)
+            return None
         with self._guard:
             fits = self._held + size <= self._budget
             if fits:
@@ -62,7 +85,7 @@ class Snapshots:
         if not fits:
             self._remove(image)
             return None
-        snapshot = Snapshot(image, layers)
+        snapshot = Snapshot(image, layers, sandbox.files or disk.Files())
         weakref.finalize(snapshot, self._release, image, size)
         return snapshot
 
@@ -84,9 +107,30 @@ class Snapshots:
             made, own = api.inspect_image(image), api.inspect_image(base)
         return max(0, made["Size"] - own["Size"]), len(made["RootFS"]["Layers"])
 
+    def _remove_doubtful(self) -> None:
+        """Remove the images that came to be after nobody waited for them any more."""
+        from docker.errors import NotFound
+
+        with self._guard:
+            doubtful = list(self._doubtful)
+        for image in doubtful:
+            try:
+                with reaching():
+                    self._engine.client.api.remove_image(image, force=True)
+            except Lost as error:
+                if not isinstance(error.__cause__, NotFound):
+                    _log.debug("not removed yet: %s", error)
+            else:
+                with self._guard:
+                    self._doubtful.discard(image)
+
     def _release(self, image: str, size: int) -> None:
         with self._guard:
             self._held -= size
+        self._engine.aside(lambda: self._drop(image))
+
+    def _drop(self, image: str) -> None:
+        self._on_release(image)
         self._remove(image)
 
     def _remove(self, image: str) -> None:

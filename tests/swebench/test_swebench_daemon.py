@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ def test_after_kill_9_of_builder_and_daemon_a_resume_comes_to_the_same_labels_an
         with daemon.client() as docker:
             assert ours(docker), "nothing was under way"
             assert shop.resume().code == 0
-            assert ours(docker) == []
+            _wait_until(lambda: ours(docker) == [])
     assert shop.labels() == [abilities.SHORT_LABELS]
     asked = Counter(log.read_text().splitlines())
     assert sum(asked.values()) - len(asked) <= 1, "more than the call in flight was paid again"
@@ -177,6 +177,13 @@ def test_after_kill_9_of_builder_and_daemon_a_resume_comes_to_the_same_labels_an
 
 def _asked(log: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def _wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _wait_for(reached: Any, process: Any) -> None:

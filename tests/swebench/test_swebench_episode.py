@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stepdown.builder.errors import BadInput
+from stepdown.builder.errors import BadInput, Lost
 from stepdown.builder.records import Instance, Response, Ruling, Stop, ToolCall, Verdict
 from stepdown.harnesses.swebench import harness as harness_module
 from stepdown.harnesses.swebench import mini, snapshots
 from stepdown.harnesses.swebench.gradings import PatchGrading
 from stepdown.harnesses.swebench.harness import SWEBench
 from stepdown.harnesses.swebench.labels import OWNER, owner
+from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.volatile import mask
 from tests.swebench import repository
 from tests.swebench.conftest import read
@@ -49,10 +51,26 @@ class Ungraded(SWEBench):
     def __init__(self, deepest: int = snapshots.DEEPEST, **options: Any) -> None:
         super().__init__(**options)
         self.judge = Accepting()
-        self._snapshots = snapshots.Snapshots(self._engine, self._options.snapshots_mib, deepest)
+        self._snapshots = snapshots.Snapshots(self._engine, self._options.snapshots_mib, deepest, self._warm.drop)
 
     def _judge(self) -> Any:
         return self.judge
+
+    def _sandbox_made_aside(self, *of: Any) -> Sandbox:
+        """A sandbox, unless an episode has to wait for it."""
+        assert threading.current_thread().name.startswith("docker-aside")
+        return super()._sandbox(*of)
+
+    def in_hand(self) -> list[str]:
+        """The containers of this process, of whatever harness."""
+        filters = {"label": f"{OWNER}={owner()}"}
+        return [each["Id"] for each in self._engine.client.api.containers(all=True, filters=filters)]
+
+    def snapshots(self) -> int:
+        """How many images of ours there are once all that nobody holds is gone."""
+        gc.collect()
+        self._engine.settle()
+        return len(self._engine.client.api.images(filters={"label": f"{OWNER}={owner()}"}))
 
 
 @pytest.fixture
@@ -60,7 +78,7 @@ def harness(tmp_path: Path) -> Iterator[Ungraded]:
     one = Ungraded(step_limit=40)
     one.keep_in(tmp_path / "kept")
     yield one
-    gc.collect()
+    one.snapshots()
 
 
 @pytest.fixture
@@ -261,32 +279,27 @@ def test_from_a_checkpoint_and_from_a_full_replay_it_goes_on_alike(
         assert again == rest
 
 
-def snapshots_of(docker: Any) -> int:
-    return len(docker.api.images(filters={"label": f"{OWNER}={owner()}"}))
-
-
 @docker_mark
-def test_a_snapshot_goes_when_nobody_holds_its_checkpoint_any_more(
-    harness: Ungraded, instance: Instance, docker: Any
-) -> None:
-    before = snapshots_of(docker)
+def test_a_snapshot_goes_when_nobody_holds_its_checkpoint_any_more(harness: Ungraded, instance: Instance) -> None:
+    before = harness.snapshots()
     with harness.open(instance) as episode:
         episode.advance(bash("echo 1 > one"))
         first = episode.checkpoint()
     with harness.open(instance, first) as episode:
         episode.advance(bash("echo 2 > two"))
         second = episode.checkpoint()
-        assert snapshots_of(docker) == before + 2
+        assert harness.snapshots() == before + 2
         del first, episode
-    gc.collect()
-    assert snapshots_of(docker) == before + 1
-    # The later one stands on the layers of the one that is gone.
-    with harness.open(instance, second) as episode:
-        episode.advance(bash("cat one two"))
-        assert "1\n2" in episode.prefix().messages[-1]["content"]
-    del second, episode
-    gc.collect()
-    assert snapshots_of(docker) == before
+    # The container that stands at the second was started from the first. Once it is used that one is held by nobody,
+    # and the later one stands on the layers of the one that is gone.
+    for _ in range(2):
+        with harness.open(instance, second) as episode:
+            episode.advance(bash("cat one two; rm one"))
+            assert "1\n2" in episode.prefix().messages[-1]["content"]
+        del episode
+        assert harness.snapshots() == before + 1
+    del second
+    assert harness.snapshots() == before
     assert harness._snapshots.held == 0
 
 
@@ -313,6 +326,7 @@ def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance
         with harness.open(instance, checkpoint) as episode:
             episode.advance(bash(f"echo {number} >> all"))
             checkpoint = episode.checkpoint()
+            episode.advance(bash("true"))  # else its container would be handed on, and no layer be added
         assert checkpoint is not None
         depths.append(checkpoint.snapshot.layers)
     assert max(depths) == 4
@@ -332,8 +346,9 @@ def test_a_chain_of_snapshots_never_becomes_too_deep_to_start(instance: Instance
         "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"here\")'",
         'python3 -c \'import os; os.setxattr("spans.py", "user.mine", b"x")\'',
         "truncate -s 1000M a b c d e",
+        "python3 -c 'for n in range(20_001): open(str(n), \"w\").close()'",
     ],
-    ids=["process", "shared memory", "mounted file", "hard link", "socket", "attribute", "holes"],
+    ids=["process", "shared memory", "mounted file", "hard link", "socket", "attribute", "holes", "many files"],
 )
 def test_what_a_snapshot_would_lose_makes_none(
     harness: Ungraded, instance: Instance, tmp_path: Path, command: str
@@ -346,6 +361,44 @@ def test_what_a_snapshot_would_lose_makes_none(
     if command.startswith("sleep"):
         (line,) = (tmp_path / "kept" / "running_processes.jsonl").read_text().splitlines()
         assert json.loads(line) == {"instance": instance.id, "after_step": 2, "processes": ["sleep 600"]}
+
+
+class Late(Sandbox):
+    """A sandbox whose snapshots come to be after nobody waits for them any more."""
+
+    def commit(self, repository: str, tag: str) -> None:
+        super().commit(repository, tag)
+        raise Lost("Docker does not answer (ReadTimeout)")
+
+
+@docker_mark
+def test_a_snapshot_that_fails_is_none_and_what_comes_of_it_later_is_removed(instance: Instance) -> None:
+    harness = Ungraded()
+    harness.sandbox_class = Late
+    before = harness.snapshots()
+    with harness.open(instance) as episode:
+        for number in (1, 2):
+            assert episode.advance(bash(f"echo {number} > made"))
+            assert episode.checkpoint() is None
+            assert harness.snapshots() == before + 1, "the one before is found"
+
+
+@docker_mark
+def test_a_container_is_ready_for_whoever_goes_on_from_a_checkpoint(
+    harness: Ungraded, instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with harness.open(instance) as episode:
+        episode.advance(bash("echo 1 > one"))
+        checkpoint = episode.checkpoint()
+    monkeypatch.setattr(harness, "_sandbox", harness._sandbox_made_aside)
+    for number in range(3):
+        with harness.open(instance, checkpoint) as episode:
+            episode.advance(bash("cat one"))
+            assert "1\n" in episode.prefix().messages[-1]["content"]
+            episode.advance(bash(f"echo {number} > one"))
+    del episode, checkpoint
+    harness.snapshots()
+    assert harness.in_hand() == []
 
 
 @docker_mark
@@ -364,9 +417,10 @@ def test_what_was_written_later_stays_newer_in_a_snapshot(harness: Ungraded, ins
 
 
 @docker_mark
-def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_holes_take_no_disk_of_the_host(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     """Docker would write them as zeros: of the budget they are as large as they are long."""
-    harness, before = Ungraded(snapshots_mib=100), snapshots_of(docker)
+    harness = Ungraded(snapshots_mib=100)
+    before = harness.snapshots()
     committed: list[Any] = []
     with harness.open(instance) as episode:
         commit = episode._sandbox.commit
@@ -381,20 +435,21 @@ def test_holes_take_no_disk_of_the_host(instance: Instance, docker: Any, monkeyp
         assert committed == []
         episode.advance(bash("truncate -s 20M hole"))
         assert episode.checkpoint() is not None
-    gc.collect()
-    assert snapshots_of(docker) == before
+    del episode
+    assert harness.snapshots() == before
 
 
 @docker_mark
-def test_snapshots_keep_within_their_budget_of_disk(instance: Instance, docker: Any) -> None:
-    harness, before = Ungraded(snapshots_mib=10), snapshots_of(docker)
+def test_snapshots_keep_within_their_budget_of_disk(instance: Instance) -> None:
+    harness = Ungraded(snapshots_mib=10)
+    before = harness.snapshots()
     with harness.open(instance) as episode:
         episode.advance(bash("head -c 6M /dev/urandom > one"))
         held = [episode.checkpoint()]
         episode.advance(bash("head -c 6M /dev/urandom > two"))
         held.append(episode.checkpoint())
         assert [each is not None for each in held] == [True, False]
-        assert snapshots_of(docker) == before + 1
+        assert harness.snapshots() == before + 1
 
 
 # Volatile text, versions

@@ -1,0 +1,2 @@
+trap '' TERM INT HUP
+sleep 600 & wait
