@@ -9,6 +9,14 @@ from hypothesis import strategies as st
 from stepdown.builder.actions.thought import separated
 
 ANSWERS = [
+    ("<|begin_of_thought|>a<|end_of_thought|>\n<|begin_of_solution|>b<|end_of_solution|>", "b"),
+    ("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>", "b"),
+    ("<|START_RESPONSE|>b", "b"),
+    ("<|think_start|>a<|think_end|>b", "b"),
+    ("<|thinking|>a<|/thinking|>b", "b"),
+    ("<|thought_start|>a", ""),
+    ("<ifm|think>a</ifm|think>b", "b"),
+    ("analysisLet me think.assistantfinalb is B", "b is B"),
     ("a\n</think>\n\nCanberra", "Canberra"),
     ("\n<think>\n17\n</think>\n\n42", "42"),
     ("<think>\nLet me see", ""),

@@ -16,6 +16,11 @@ _TAGS = (
     (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
     (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
+    (
+        r"<\|(?:thinking|(?:think(?:ing)?|thought|reasoning)_(?:start|begin))\|>",
+        r"<\|(?:/thinking|(?:think(?:ing)?|thought|reasoning)_end)\|>",
+    ),
+    (r"<\w+\|think>", r"</\w+\|think>"),
     (r"<\|channel>thought", r"<channel\|>"),
     (r"<unused94>", r"<unused95>"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
@@ -26,9 +31,14 @@ _PAIRS = tuple((re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE)
 _CHANNEL = re.compile(r"(?:<\|start\|>\w*)?<\|channel\|>([^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>")
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start)\|>")
 _BARE_CHANNELS = re.compile(
-    r"\s*analysis(?=[A-Z])(?P<thought>.*?)(?:assistant)?final(?=[^a-z\s])(?P<answer>.*)", re.DOTALL
+    r"\s*analysis(?=[A-Z])(?P<thought>.*?)(?:assistantfinal|final(?=[^a-z\s]))(?P<answer>.*)", re.DOTALL
 )
 """The same where the server has dropped the special tokens."""
+
+_ANSWER = re.compile(
+    r"\s*<\|(?:START_RESPONSE|begin_of_solution)\|>(.*?)(?:<\|(?:END_RESPONSE|end_of_solution)\|>\s*|\Z)", re.DOTALL
+)
+"""What some families put around the answer itself."""
 
 _QUOTES = "`'\""
 _NEAR = 80
@@ -66,6 +76,8 @@ def separated(text: str) -> Separated:
     if not thoughts and (cut := _unopened(rest)) is not None:
         thoughts.append(cut.thought)
         rest = cut.answer
+    if wrapped := _ANSWER.fullmatch(rest):
+        rest = wrapped[1].strip()
     return Separated("\n".join(filter(None, thoughts)), rest) if rest is not text else Separated("", text)
 
 
