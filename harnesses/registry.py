@@ -87,7 +87,7 @@ def make_harness(made: type[Harness], options: Mapping[str, Any]) -> Harness:
         harness = made(**options)
     except StepdownError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
             raise BadInput(f"options: {error}{_meant(made, error, options)}") from None  # no line of its own was run
         problem = f"{made.__qualname__} can not be made: {said(error)}{_meant(made, error, options)}"
@@ -108,7 +108,7 @@ def own_facts(harness: Harness) -> dict[str, Any]:
     return {"terms": terms._asdict(), **({"known_limits": list(limits)} if limits else {})}
 
 
-def _meant(made: type[Harness], error: Exception, options: Mapping[str, Any]) -> str:
+def _meant(made: type[Harness], error: BaseException, options: Mapping[str, Any]) -> str:
     """Which option was meant by one that the class, or a class it derives from, does not take; empty: another error."""
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
     if unknown is None or unknown[1] not in options:
@@ -132,7 +132,7 @@ def _check_text(harness: Harness, part: str) -> None:
     made = type(harness)
     try:
         value = getattr(harness, part, None)
-    except Exception as error:  # a property is code too
+    except (Exception, SystemExit) as error:  # a property is code too
         problem = f"{made.__qualname__}: `{part}` raised {said(error)}"
         raise _broken(problem, place_of(error, made.__module__)) from None
     if not isinstance(value, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from stepdown.builder.common.faults import said, whole_traceback
 from stepdown.builder.engine.divergence import first_difference
 from stepdown.builder.errors import BadInput, Technical
 from stepdown.builder.records import Instance, Prefix, Ruling, Verdict
+from stepdown.harnesses.base import Need
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 from tests.workshop import Workshop, config
@@ -75,6 +77,68 @@ def test_an_option_that_the_harness_does_not_have_is_an_option_s_mistake(shop: S
     assert result.code == 2
     assert "protocol.workloads.0.harness: options: " in result.err
     assert "'erly'" in result.err
+
+
+class Leaving(Workshop):
+    """A workshop whose code would end the process."""
+
+    def __init__(self, where: str, how: str = "exit") -> None:
+        super().__init__()
+        self.where, self.how = where, how
+        self._leave("made")
+
+    def _leave(self, where: str) -> None:
+        if where == self.where:
+            raise {"exit": SystemExit("bye"), "cancelled": CancelledError(), "closed": GeneratorExit()}[self.how]
+
+    def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
+        self._leave("source")
+        yield from super().instances(source)
+
+    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
+        self._leave("needs")
+        return iter(())
+
+    def keep_in(self, folder: Path) -> None:
+        self._leave("folder")
+
+    @contextmanager
+    def open(self, instance: Instance, at: Any = None) -> Iterator[Any]:
+        self._leave("open")
+        with super().open(instance, at) as episode:
+            yield episode
+        self._leave("closed")
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "code", "words"),
+    [
+        ("made", "exit", 2, "can not be made: SystemExit: bye"),
+        ("folder", "exit", 2, "workload 'tests.test_broken_harness:Leaving': test_broken_harness.py:"),
+        ("source", "exit", 2, "the workload can not read it: test_broken_harness.py:"),
+        ("source", "cancelled", 2, "CancelledError"),
+        ("open", "exit", 3, "SystemExit: bye"),
+        ("open", "cancelled", 3, "CancelledError"),
+        ("open", "closed", 3, "GeneratorExit"),
+        ("closed", "exit", 3, "SystemExit: bye"),
+    ],
+)
+def test_code_that_would_end_the_process_breaks_its_own_instances_only(
+    shop: Shop, provider: Start, where: str, how: str, code: int, words: str
+) -> None:
+    settings = config(provider().url, [[0]], options={"where": where, "how": how})
+    settings["protocol"]["workloads"][0]["harness"] = "tests.test_broken_harness:Leaving"
+    result = shop.build(settings)
+    assert result.code == code
+    assert words in result.out + result.err
+
+
+def test_the_doctor_tells_of_a_workload_that_can_not_say_what_it_needs(shop: Shop) -> None:
+    settings = config("http://127.0.0.1:9", [[0]], options={"where": "needs", "how": "exit"})
+    settings["protocol"]["workloads"][0]["harness"] = "tests.test_broken_harness:Leaving"
+    result = stepdown("doctor", str(shop.write(settings)))
+    assert result.code != 0
+    assert "it can not say what it needs: test_broken_harness.py:" in result.out
 
 
 class Picky(Workshop):

@@ -56,7 +56,7 @@ def _unanswered(harness: Harness, instances: Iterable[Instance], names: set[str]
             with opened(harness, instance) as episode:
                 prefix = episode.prefix()
                 left = {name for name in left if answered(harness, name, instance, prefix, FIRST) is None}
-        except Exception:  # a harness is anybody's code, and its trials tell what is wrong with it
+        except (Exception, SystemExit):  # a harness is anybody's code, and its trials tell what is wrong with it
             return set()
         seen = True
         if not left:

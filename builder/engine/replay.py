@@ -223,7 +223,9 @@ class Replayer:
             return Outcome(Verdict.TECHNICAL, reason=SECRETS.hidden(error.reason))
         except StepdownError:
             raise
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it may call sys.exit, or be cancelled: the run is not
             # A harness is anybody's code and reads hostile data: its faults must not end the work on other instances.
             # The reason is evidence and names no folder of this machine; the traceback goes to the ledger only.
             self._calls.note_failed([whole_traceback(error)])

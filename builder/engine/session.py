@@ -14,7 +14,7 @@ from stepdown.builder.engine.hints import FileHints, HintSource, ModelHints, Pol
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
 from stepdown.builder.engine.workers import Threads, Workers
-from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, select_instances
+from stepdown.builder.engine.workloads import LoadedWorkload, give_folder, load_workload, select_instances
 from stepdown.builder.errors import BadInput, Interrupted
 from stepdown.builder.models import Client
 from stepdown.builder.records import Instance
@@ -38,7 +38,7 @@ class RunSession:
             load_workload(self.protocol, index, departed) for index in range(len(self.protocol.workloads))
         ]
         for workload in self.workloads:
-            workload.harness.keep_in(run.cache_folder / "workloads" / workload.harness.name)
+            give_folder(workload, run.cache_folder / "workloads" / workload.harness.name)
         self._hints = self._read_hints()
         self._check_versions()
         if own := [workload.harness for workload in self.workloads if workload.config.is_own_code]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from stepdown.builder.common.faults import place_of, said
 from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
@@ -50,12 +51,25 @@ def select_instances(index: int, workload: LoadedWorkload) -> Iterator[Instance]
         yield from workload.harness.instances(workload.config.source)
     except BadInput as error:
         raise BadInput(str(error), field=field) from None
+    except (StepdownError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # whatever anybody's code raises, sys.exit too
+        raise BadInput(f"the workload can not read it: {_place_and_words(workload, error)}", field=field) from None
+
+
+def give_folder(workload: LoadedWorkload, folder: Path) -> None:
+    """Tell a workload's harness of a folder of its own. Raises BadInput."""
+    try:
+        workload.harness.keep_in(folder)
     except StepdownError:
         raise
-    except Exception as error:
-        place = place_of(error, type(workload.harness).__module__)
-        where = f"{place}: " if place else ""
-        raise BadInput(f"the workload can not read it: {where}{said(error)}", field=field) from None
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"workload {workload.config.harness!r}: {_place_and_words(workload, error)}") from None
+
+
+def _place_and_words(workload: LoadedWorkload, error: BaseException) -> str:
+    place = place_of(error, type(workload.harness).__module__)
+    return f"{f'{place}: ' if place else ''}{said(error)}"
 
 
 @dataclass(frozen=True, slots=True)

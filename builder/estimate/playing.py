@@ -87,7 +87,7 @@ def play_reference(instance: Instance, harness: Harness) -> StepSizes | None:
                 steps.append(Step(prefix, answer, REFERENCE))
                 if not episode.advance(answer):
                     return sizes_of(tuple(steps))
-    except Exception:  # a harness is anybody's code, and only an estimate depends on this
+    except (Exception, SystemExit):  # a harness is anybody's code, and only an estimate depends on this
         return None
     return None
 
@@ -99,7 +99,7 @@ def measure_first_prompt(instance: Instance, harness: Harness) -> int:
             return _prompt_size(episode.prefix())
     except StepdownError:
         raise
-    except Exception as error:  # a harness is anybody's code
+    except (Exception, SystemExit) as error:  # a harness is anybody's code
         place = place_of(error, type(harness).__module__)
         where = f"{place}: " if place else ""
         raise BadInput(f"instance {instance.id!r} can not be opened: {where}{said(error)}") from None

@@ -16,11 +16,12 @@ from tempfile import TemporaryDirectory
 
 from stepdown.builder.common.bundled import CONFIGS, bundled_configs
 from stepdown.builder.common.extras import how_to_install
+from stepdown.builder.common.faults import place_of, said
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import WORKLOAD
 from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
-from stepdown.builder.engine.workloads import load_harness, load_workload, select_instances
+from stepdown.builder.engine.workloads import give_folder, load_harness, load_workload, select_instances
 from stepdown.builder.errors import StepdownError
 from stepdown.builder.models import local
 from stepdown.harnesses.registry import harness_class, installed
@@ -88,6 +89,8 @@ def _requirements(name: str) -> Iterator[Check]:
             yield Check(need.part, need.there, detail, needed=False)
     except StepdownError as error:
         yield Check(f"workload {name}", False, str(error), needed=False)
+    except (Exception, SystemExit) as error:  # an installed package's code
+        yield Check(f"workload {name}", False, _broken(error, name), needed=False)
 
 
 def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:
@@ -97,6 +100,14 @@ def _needs(workload: WorkloadConfig, field: str) -> Iterator[Check]:
             yield Check(need.part, need.there, need.detail, need.needed)
     except StepdownError as error:
         yield Check(f"workload {workload.harness}", False, str(error))
+    except (Exception, SystemExit) as error:  # a harness is anybody's code
+        yield Check(f"workload {workload.harness}", False, _broken(error, workload.harness))
+
+
+def _broken(error: BaseException, workload: str) -> str:
+    """Why a workload can not say what it needs, with the line of its code that broke."""
+    place = place_of(error, workload.partition(":")[0] if ":" in workload else "")
+    return f"it can not say what it needs: {f'{place}: ' if place else ''}{said(error)}"
 
 
 def _unknown_pseudo_models(protocol: ProtocolConfig, index: int) -> Iterator[Check]:
@@ -108,8 +119,8 @@ def _unknown_pseudo_models(protocol: ProtocolConfig, index: int) -> Iterator[Che
     except StepdownError:
         return
     with TemporaryDirectory() as folder:
-        workload.harness.keep_in(Path(folder) / "kept")
         try:
+            give_folder(workload, Path(folder) / "kept")
             refuse_unknown_pseudo_models(workload, protocol, index)
         except StepdownError as error:
             yield Check(f"workload {workload.config.harness}", False, str(error))
