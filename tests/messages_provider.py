@@ -44,6 +44,8 @@ class MessagesProvider:
     def __init__(self, abilities: Mapping[str, Ability], clock: Callable[[], float] = time.monotonic) -> None:
         self._abilities, self._billing, self._lock = abilities, PromptBilling(clock), threading.Lock()
         self.requests: list[Billed] = []
+        self.takes_marks = True
+        """Else a marked request is refused, as by a gateway that knows of no cache."""
         self.before_answer: Callable[[Mapping[str, Any]], None] = lambda body: None
         """Called with every request that was counted, before it is answered."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -64,6 +66,8 @@ class MessagesProvider:
         model = body["model"]
         if model not in self._abilities:
             return 404, _error("not_found_error", f"model: {model}")
+        if not self.takes_marks and b"cache_control" in sent:
+            return 400, _error("invalid_request_error", "system.0.cache_control: Extra inputs are not permitted")
         try:
             with self._lock:
                 counted = self._billing.count(body)

@@ -19,14 +19,14 @@ from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import Model
 from stepdown.builder.errors import Technical
 from stepdown.builder.models import Client
-from stepdown.builder.models.prompt_cache import MOST_BREAKPOINTS, marked
+from stepdown.builder.models.prompt_cache import MOST_BREAKPOINTS, marked, unmarked
 from stepdown.builder.models.warming import PromptWarming
 from stepdown.builder.records import Instance, Message, Prefix, Response, Ruling, Sample, ToolCall, Verdict
 from stepdown.harnesses.base import Episode, Harness
 from tests.conftest import Shop, stepdown
 from tests.messages_provider import ANSWER_TOKENS, MessagesProvider
 from tests.prompt_billing import LIFE, blocks
-from tests.provider import Answer, Provider
+from tests.provider import Answer, Fault, Provider, error
 from tests.test_actions import prefix_of
 
 LOOK = {
@@ -486,3 +486,51 @@ def test_a_waiting_call_ends_with_the_run() -> None:
 
     with warming.turn(grown(1), stop), pytest.raises(Stopped), warming.turn(grown(1), stop):
         pass
+
+
+# An endpoint that does not take marks
+
+
+def refusing(request: Mapping[str, Any]) -> Answer | Fault:
+    """A gateway that knows no `cache_control`."""
+    for number, message in enumerate(request["messages"]):
+        if "cache_control" in json.dumps(message):
+            return error(400, f"messages.{number}.content.0.cache_control: Extra inputs are not permitted")
+    return Answer("ok")
+
+
+def test_an_endpoint_that_refuses_marks_is_asked_without_them_from_then_on(provider: Callable[..., Provider]) -> None:
+    one, told = provider({"anthropic/claude-opus-4.6": refusing}), list[str]()
+    model = Model(name="m", model="openrouter/anthropic/claude-opus-4.6")
+    operation = OperationConfig.model_validate({"endpoints": {"m": {"api_base": one.url}}})
+    with Client([model], operation, notify=told.append) as client:
+        answers = [client.complete(model, grown(steps), grows=True).response.content for steps in range(3)]
+    assert answers == ["ok", "ok", "ok"]
+    assert len(one.requests) == 4
+    (line,) = told
+    assert "m at " in line
+    assert "prompt_cache: off" in line
+
+
+def test_so_it_is_by_the_messages_api(anthropic: Callable[..., MessagesProvider]) -> None:
+    provider, model = anthropic(), Model(name="m", model="anthropic/claude-opus-4-6", parameters={"max_tokens": 9})
+    provider.takes_marks = False
+    with opened(model, provider.url) as client:
+        usages = [client.complete(model, grown(steps), grows=True).response.usage for steps in range(2)]
+    assert len(provider.requests) == 2
+    assert all(usage.cache_read == usage.cache_write == 0 < usage.prompt for usage in usages)
+
+
+def test_what_a_prompt_says_of_marks_refuses_none(provider: Callable[..., Provider]) -> None:
+    quoted = error(400, "Invalid value for messages[1].content: 'set cache_control'")
+    one = provider({"anthropic/claude-opus-4.6": lambda request: quoted})
+    model = Model(name="m", model="openrouter/anthropic/claude-opus-4.6")
+    operation = OperationConfig.model_validate({"endpoints": {"m": {"api_base": one.url}}, "retries": {"attempts": 1}})
+    with Client([model], operation) as client, pytest.raises(Technical):
+        client.complete(model, grown(1), grows=True)
+    assert len(one.requests) == 1
+
+
+@given(st.integers(0, 4), st.sampled_from(["anthropic/claude-x", "openrouter/anthropic/claude-x"]))
+def test_marks_come_off_as_they_went_on(steps: int, name: str) -> None:
+    assert unmarked(asked(name, grown(steps))) == asked(name, grown(steps), prompt_cache="off")

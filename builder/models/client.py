@@ -63,6 +63,7 @@ class _EndpointState:
         self.family = family_of(model)
         self.outage = Outage(longest_wait)
         self.warming = PromptWarming(clock) if prompt_cache.is_asked(model) else None
+        self.takes_marks = self.warming is not None
         self.wants: Wanted | None = None
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
@@ -166,7 +167,9 @@ class Client:
         installed.
         """
         endpoint = self._endpoints[model.name]
-        request = prompt_cache.marked(model, self._request_body(model, prefix, sample), grows)
+        request = self._request_body(model, prefix, sample)
+        if endpoint.takes_marks:
+            request = prompt_cache.marked(model, request, grows)
         own = (reasoning or {}) if model.actions == "tools" else {}
         errors: list[str] = []
 
@@ -276,7 +279,12 @@ class Client:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
             address = None if model.model.startswith(LOCAL) else settings.api_base
-            return classify(error, self._secrets, address, _fields(request))
+            failure = classify(error, self._secrets, address, _fields(request))
+            if not failure.refuses_marks or (plain := prompt_cache.unmarked(request)) == request:
+                return failure
+            endpoint.takes_marks = False
+            self._tell_of_refused_marks(model)
+            return self._send(model, endpoint, plain, prefix)
         response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
         if left_as_text:
             self._warn_of_calls_as_text(model)
@@ -290,6 +298,13 @@ class Client:
             f"thinking of {model.name}",
         )
         return replace(response, extra={**response.extra, WITHOUT_THINKING: True})
+
+    def _tell_of_refused_marks(self, model: Model) -> None:
+        self._notify_once(
+            f"{model.name} at {place(model, self._endpoints[model.name].settings)} refuses `{prompt_cache.MARK}`: its "
+            "prompts are not kept, and cost more; `prompt_cache: off` in its entry asks for nothing",
+            f"prompts of {model.name}",
+        )
 
     def _warn_of_calls_as_text(self, model: Model) -> None:
         """Once for each model: every such answer fails, and the model is not to blame."""

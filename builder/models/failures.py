@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Any
 
 from stepdown.builder.common.secrets import Secrets
-from stepdown.builder.models import reasoning, wording
+from stepdown.builder.models import prompt_cache, reasoning, wording
 from stepdown.builder.models.error_body import blamed, body_of, codes, own_words, said
 from stepdown.builder.models.reasoning import Wanted
 
@@ -40,6 +40,10 @@ class FailureKind(Enum):
     REFUSED = auto()
 
 
+_OF_A_MARK = re.compile(rf"[\w.\[\]]*\b{prompt_cache.MARK}\b")
+"""How a message begins that blames a mark by its place in the request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What follows from a failed call."""
@@ -51,6 +55,8 @@ class Failure:
     """Seconds that the provider asks to wait."""
     wants: Wanted | None = None
     """What the API wants of the messages that call tools, where that is why it refuses them."""
+    refuses_marks: bool = False
+    """Whether it refuses the marks that ask for prompts to be kept."""
     in_protocol: bool = False
     """Whether it can be mended only in the config's protocol, which is frozen for a run: another model or parameter."""
 
@@ -79,7 +85,8 @@ def classify(
     body = body_of(reply)
     text = _with_upstream_words(text, body)
     line = secrets.line(f"HTTP {status}: {text}" if reply is not None else text)
-    told, words = list(codes(body)), own_words(body, text, {*parameters, *reasoning.NAMES, *wording.FEATURES})
+    names = {*parameters, *reasoning.NAMES, *wording.FEATURES, prompt_cache.MARK}
+    told, words = list(codes(body)), own_words(body, text, names)
     if status == 429 and "insufficient_quota" in [*told, *words.split()]:
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")  # OpenAI's 402
     if wording.tells_no_key(words):
@@ -103,6 +110,8 @@ def classify(
         return Failure(FailureKind.STOPPED, f"no credit is left: {line}")
     if status == 403:
         return Failure(FailureKind.STOPPED, f"the key may not use it: {line}")
+    if status in (400, 422) and (prompt_cache.MARK in words or any(map(_OF_A_MARK.match, said(body)))):
+        return Failure(FailureKind.REJECTED, line, refuses_marks=True)
     if status in (400, 422) and (wants := reasoning.wanted(words, list(said(body)) or [text])):
         return Failure(FailureKind.REJECTED, line, wants=wants)
     if "model_not_found" not in told and (cure := wording.remedy(told, words, set(blamed(body)), parameters)):

@@ -17,7 +17,9 @@ from stepdown.builder.records import Message
 MOST_BREAKPOINTS = 4
 """Of one request; Anthropic refuses a fifth."""
 
-_MARK = {"type": "ephemeral"}
+MARK = "cache_control"
+"""The field of a marked message, part or tool."""
+_EPHEMERAL = {"type": "ephemeral"}
 _BY_LITELLM = frozenset({"bedrock", "vertex_ai", "azure_ai"})
 """Others that serve Anthropic's models, to which LiteLLM hands marks on."""
 
@@ -70,7 +72,15 @@ def marked(model: Model, request: Mapping[str, Any], grows: bool) -> dict[str, A
     if grows and form == "message" and request.get("tools"):
         # OpenRouter takes marks in text only; that of the system message covers the tools, which come before it.
         *others, last = request["tools"]
-        out["tools"] = [*others, {**last, "cache_control": _MARK}]
+        out["tools"] = [*others, {**last, MARK: _EPHEMERAL}]
+    return out
+
+
+def unmarked(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request without breakpoints: the inverse of `marked`."""
+    out = {**request, "messages": [_unmarked(one) for one in request["messages"]]}
+    if request.get("tools"):
+        out["tools"] = [_unmarked(one) for one in request["tools"]]
     return out
 
 
@@ -91,7 +101,16 @@ def _can_be_marked(message: Message) -> bool:
     return message["role"] != "assistant" and isinstance(content, str) and bool(content.strip())
 
 
+def _unmarked(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A message or a tool without its mark."""
+    bare = {name: value for name, value in one.items() if name != MARK}
+    match bare.get("content"):
+        case [{"text": text, "cache_control": _}]:
+            bare["content"] = text
+    return bare
+
+
 def _marked(message: Message, form: Form) -> Message:
     if form == "message":
-        return {**message, "cache_control": _MARK}
-    return {**message, "content": [{"type": "text", "text": message["content"], "cache_control": _MARK}]}
+        return {**message, MARK: _EPHEMERAL}
+    return {**message, "content": [{"type": "text", "text": message["content"], MARK: _EPHEMERAL}]}
