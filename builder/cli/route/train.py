@@ -1,4 +1,4 @@
-"""`stepdown route`: make a policy from labels, and look at one."""
+"""`stepdown route train`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,7 @@ from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
 
 
-@click.group("route")
-def command() -> None:
-    """Make a router from labels, and run it.
-
-    \b
-      stepdown route train release --out policy      make a policy of the training groups
-      stepdown score release --policy policy         hold it against the groups that were left out
-    """
-
-
-@command.command("train")
+@click.command("train")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The policy's folder; made, or empty.")
 @click.option("--name", help="The policy's name; else that of its folder.")
@@ -46,7 +36,7 @@ def command() -> None:
     type=click.FloatRange(0.0, 1.0, min_open=True),
     help="Choose the cheapest tier that is enough with this probability; else the likeliest tier.",
 )
-def train_command(
+def command(
     folder: Path,
     out: Path,
     name: str | None,

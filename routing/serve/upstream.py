@@ -1,0 +1,253 @@
+"""Forwards a call to a model's endpoint, streamed or whole, and reads what it took as it passes.
+
+An endpoint of the OpenAI form is sent the client's own request, its `model` replaced; what comes back is passed on byte
+by byte. LiteLLM translates for all others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from stepdown.builder.config.operation import OperationConfig
+from stepdown.builder.config.pool import Model
+from stepdown.builder.models.addresses import open_address
+from stepdown.builder.models.families import family_of
+from stepdown.builder.models.local import Runtime
+from stepdown.builder.models.usage import reported
+from stepdown.builder.records import Usage
+
+_OUT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that say nothing of the request: another model may be asked."""
+_KEY_TROUBLE = frozenset({401, 402, 403})
+"""The router's own key is refused, or has no credit: no fault of the client's."""
+_LONGEST_ERROR = 64 * 1024
+_LARGEST_ANSWER = 64 << 20
+
+
+class Out(Exception):
+    """An endpoint can not answer now. `status` is its own, 0 where it was not reached."""
+
+    def __init__(self, problem: str, status: int = 0) -> None:
+        super().__init__(problem)
+        self.problem, self.status = problem, status
+
+
+@dataclass(slots=True)
+class Passing:
+    """An answer on its way to the client."""
+
+    status: int
+    media_type: str
+    parts: AsyncIterator[bytes]
+    collected: Collected
+
+
+@dataclass(slots=True)
+class Collected:
+    """What is read of an answer as it passes: its usage, and its message as one."""
+
+    hide_usage: bool = False
+    """Whether the client did not ask for the usage of a stream: its chunk is left out."""
+    usage: Any = None
+    content: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    finish: str | None = None
+
+    @property
+    def tokens(self) -> Usage:
+        found = reported(self.usage) if self.usage is not None else reported({})
+        return Usage(found.prompt or 0, found.cache_read, found.cache_write, found.completion or 0)
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The assistant's message."""
+        made: dict[str, Any] = {"role": "assistant", "content": "".join(self.content) or None}
+        if self.calls:
+            made["tool_calls"] = [self.calls[place] for place in sorted(self.calls)]
+        return made
+
+    def whole(self, data: Mapping[str, Any]) -> None:
+        """Read an answer that was not streamed."""
+        self.usage = data.get("usage")
+        choices = data.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else {}
+        message = first.get("message") if isinstance(first, dict) else None
+        if isinstance(message, dict):
+            self.finish = first.get("finish_reason")
+            self.content = [message["content"]] if isinstance(message.get("content"), str) else []
+            self.calls = dict(enumerate(message.get("tool_calls") or ()))
+
+    def chunk(self, data: Any) -> bool:
+        """Read one chunk of a stream; whether the client is to have it."""
+        if not isinstance(data, dict):
+            return True
+        if data.get("usage"):
+            self.usage = data["usage"]
+        choices = data.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return not (self.hide_usage and data.get("usage"))
+        for choice in choices[:1]:
+            if isinstance(choice, dict):
+                self.finish = choice.get("finish_reason") or self.finish
+                self._delta(choice.get("delta"))
+        return True
+
+    def _delta(self, delta: Any) -> None:
+        if not isinstance(delta, dict):
+            return
+        if isinstance(delta.get("content"), str):
+            self.content.append(delta["content"])
+        for part in delta.get("tool_calls") or ():
+            if not isinstance(part, dict):
+                continue
+            call = self.calls.setdefault(
+                int(part.get("index") or 0), {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+            )
+            call["id"] = part.get("id") or call["id"]
+            function = part.get("function") or {}
+            call["function"]["name"] += function.get("name") or ""
+            call["function"]["arguments"] += function.get("arguments") or ""
+
+
+class Upstream:
+    """The endpoints of a pool. Used within one event loop."""
+
+    def __init__(self, operation: OperationConfig) -> None:
+        self._operation, self._runtime = operation, Runtime()
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=200)
+        self._client = httpx.AsyncClient(limits=limits)
+        # A model on this machine is asked without the environment's proxies.
+        self._loopback = httpx.AsyncClient(limits=limits, trust_env=False)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+        await self._loopback.aclose()
+        self._runtime.close()
+
+    @asynccontextmanager
+    async def ask(self, model: Model, body: Mapping[str, Any]) -> AsyncIterator[Passing]:
+        """The model's answer to a client's request. Leaving the block ends what is under way.
+
+        Raises Out where the endpoint can not answer now, and RunStopped where its key is not set.
+        """
+        endpoint = self._operation.endpoint(model.name)
+        family = family_of(model)
+        address = open_address(model, endpoint, family, self._runtime)
+        streamed = bool(body.get("stream"))
+        sent = {**model.parameters, **body, "model": address["model"].partition("/")[2]}
+        collected = Collected()
+        if streamed:
+            options = body.get("stream_options")
+            collected.hide_usage = not (isinstance(options, dict) and options.get("include_usage"))
+            sent["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        if family is None:
+            async with _translated(address, sent, endpoint.timeout, collected) as passing:
+                yield passing
+            return
+        url = str(address["api_base"]).rstrip("/")
+        url = url if url.endswith("/chat/completions") else f"{url}/chat/completions"
+        client = self._loopback if httpx.URL(url).host in ("127.0.0.1", "localhost", "::1") else self._client
+        headers = {"authorization": f"Bearer {address['api_key']}"}
+        timeout = httpx.Timeout(endpoint.timeout, connect=min(endpoint.timeout, 10.0))
+        try:
+            async with client.stream(
+                "POST", url, json=family.adapted(sent), headers=headers, timeout=timeout
+            ) as response:
+                if response.status_code in _OUT | _KEY_TROUBLE or response.status_code >= 500:
+                    said = (await _bounded(response, _LONGEST_ERROR)).decode(errors="replace")
+                    raise Out(f"HTTP {response.status_code}: {said[:300]}", response.status_code)
+                media = response.headers.get("content-type", "application/json")
+                is_stream = response.status_code == 200 and media.startswith("text/event-stream")
+                if is_stream:
+                    yield Passing(200, media, _stream_parts(response.aiter_lines(), collected), collected)
+                else:
+                    data = await _bounded(response, _LARGEST_ANSWER)
+                    if response.status_code == 200:
+                        _read_whole(data, collected)
+                    yield Passing(response.status_code, media, _once(data), collected)
+        except httpx.HTTPError as error:
+            raise Out(f"{type(error).__name__}: {error}") from None
+
+
+async def _bounded(response: httpx.Response, most: int) -> bytes:
+    data = b""
+    async for part in response.aiter_bytes():
+        data += part
+        if len(data) > most:
+            raise Out(f"an answer of more than {most} bytes")
+    return data
+
+
+def _read_whole(data: bytes, collected: Collected) -> None:
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        raise Out("HTTP 200 with a body that is no JSON") from None
+    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
+        raise Out("HTTP 200 with a body that is no answer")
+    collected.whole(answer)
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def _stream_parts(lines: AsyncIterator[str], collected: Collected) -> AsyncIterator[bytes]:
+    """The lines of a stream of events as they came, but for a chunk of usage that nobody asked for."""
+    dropped = False
+    async for line in lines:
+        if dropped and not line:
+            dropped = False
+            continue
+        if line.startswith("data:") and not _is_kept(line[5:].strip(), collected):
+            dropped = True
+            continue
+        yield f"{line}\n".encode()
+
+
+def _is_kept(text: str, collected: Collected) -> bool:
+    if text == "[DONE]":
+        return True
+    try:
+        return collected.chunk(json.loads(text))
+    except (ValueError, RecursionError):
+        return True  # passed on as it is: the client's to judge
+
+
+@asynccontextmanager
+async def _translated(
+    address: Mapping[str, Any], sent: Mapping[str, Any], timeout: float, collected: Collected
+) -> AsyncIterator[Passing]:
+    """As `ask`, for a provider with a form of its own."""
+    import litellm
+
+    request = {**sent, **address, "timeout": timeout, "num_retries": 0}
+    try:
+        answer = await litellm.acompletion(**request)
+    except Exception as error:  # LiteLLM raises its own of many kinds
+        status = getattr(error, "status_code", 0) or 0
+        if status in (400, 404, 413, 422):
+            told = json.dumps({"error": {"message": str(error)[:2000], "type": "invalid_request_error"}}).encode()
+            yield Passing(int(status), "application/json", _once(told), collected)
+            return
+        raise Out(f"{type(error).__name__}: {error}"[:300], int(status)) from None
+    if not sent.get("stream"):
+        data = answer.model_dump_json().encode()
+        collected.whole(json.loads(data))
+        yield Passing(200, "application/json", _once(data), collected)
+        return
+    yield Passing(200, "text/event-stream", _chunks(answer, collected), collected)
+
+
+async def _chunks(answer: Any, collected: Collected) -> AsyncIterator[bytes]:
+    async for chunk in answer:
+        text = chunk.model_dump_json()
+        if collected.chunk(json.loads(text)):
+            yield f"data: {text}\n\n".encode()
+    yield b"data: [DONE]\n\n"
