@@ -222,3 +222,35 @@ def test_seeds_that_can_not_be_read_are_refused_by_the_doctor_too(
     looked_at = stepdown("doctor", str(shop.write(settings)))
     assert looked_at.code == 2
     assert "seeds.jsonl:1: model: 'nobody' is no model of the pool's strong tier" in looked_at.out
+
+
+@pytest.mark.parametrize("form", ["messages", "steps"])
+@pytest.mark.parametrize(
+    ("beside", "text", "fields"),
+    [
+        ({"reasoning_content": "hm"}, "hm", {}),
+        ({"reasoning": "hm", "reasoning_details": [{"data": "x"}]}, "hm", {"reasoning_details": [{"data": "x"}]}),
+        ({"thinking_blocks": [{"signature": "s"}]}, "", {"thinking_blocks": [{"signature": "s"}]}),
+        (
+            {"content": [{"type": "thinking", "signature": "s"}, {"type": "text", "text": "I do."}]},
+            "",
+            {"thinking_blocks": [{"type": "thinking", "signature": "s"}]},
+        ),
+        (
+            {"tool_calls": [nested(extra_content={"google": {"thought_signature": "s"}})]},
+            "",
+            {"tool_calls": [{"extra_content": {"google": {"thought_signature": "s"}}}]},
+        ),
+        ({"reasoning": 5, "thinking_blocks": "x"}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_what_the_strong_model_thought_is_kept_for_its_api(
+    beside: dict[str, Any], text: str, fields: dict[str, Any] | None, form: str, tmp_path: Path
+) -> None:
+    (seed,) = SeedFile(written(tmp_path, {"content": "I do.", **beside}, form), POOL, "w").read("i")
+    (response,) = seed.responses
+    assert response.content == "I do."
+    assert response.reasoning.text == text
+    assert (json.loads(response.reasoning.sealed) if response.reasoning.sealed else {}) == (fields or {})
+    assert all("hm" not in str(response.content) for response in seed.responses)

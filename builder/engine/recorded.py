@@ -6,19 +6,26 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
-from stepdown.builder.actions.forms import tool_call
+from stepdown.builder.actions.forms import plain_text, tool_call
 from stepdown.builder.common.text import nearest
 from stepdown.builder.config.validation import Strict
-from stepdown.builder.records import Response, ToolCall, clean_text
+from stepdown.builder.models.reasoning import sealed
+from stepdown.builder.records import REASONING, SEALED_REASONING, Reasoning, Response, ToolCall, clean_text
 
-ASSISTANT_FIELDS = ("content", "tool_calls", "function_call")
-"""What of an assistant's message says what it answered. The rest is a provider's, and is passed over."""
-_BESIDE = (
-    *("role", "name", "refusal", "annotations", "audio", "images", "provider_specific_fields"),
-    *("reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"),
-)
+_REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking_blocks")
+ASSISTANT_FIELDS = ("content", "tool_calls", "function_call", *_REASONING)
+"""What of an assistant's message says what it answered, and thought. The rest is a provider's, and is passed over."""
+_BESIDE = ("role", "name", "refusal", "annotations", "audio", "images", "provider_specific_fields", *_REASONING)
 """What else an assistant's message may hold. In a step another name is a slip."""
 _WORDS, _CALL, _NO_WORDS = (
     {"text", "output_text"},
@@ -81,6 +88,16 @@ class RecordedStep(Strict):
     tool_calls: tuple[RecordedCall, ...] | None = None
     function_call: RecordedCall | None = None
     """The one call of older chat APIs."""
+    _reasoning: Reasoning = PrivateAttr(default=Reasoning())
+    """What the model thought, which its API may want back with later requests."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_reasoning(cls, data: Any, made: ModelWrapValidatorHandler[RecordedStep]) -> RecordedStep:
+        step = made(data)
+        if isinstance(data, Mapping):
+            step._reasoning = _reasoning_of(data)
+        return step
 
     @model_validator(mode="before")
     @classmethod
@@ -106,7 +123,30 @@ class RecordedStep(Strict):
     def response(self) -> Response:
         """The step as a response. Raises ValueError and RecursionError where a call is not sound."""
         calls = self.tool_calls or ([self.function_call] if self.function_call else [])
-        return Response(content=clean_text(self.content or ""), tool_calls=tuple(call.read() for call in calls))
+        return Response(
+            content=clean_text(self.content or ""),
+            tool_calls=tuple(call.read() for call in calls),
+            extra={
+                name: value
+                for name, value in ((REASONING, self._reasoning.text), (SEALED_REASONING, self._reasoning.sealed))
+                if value
+            },
+        )
+
+
+def _reasoning_of(message: Mapping[str, Any]) -> Reasoning:
+    """What a recorded message holds of its model's reasoning, in the fields or among the parts of its content."""
+    parts = message.get("content")
+    blocks = [part for part in parts if _is_thinking(part)] if isinstance(parts, list) else []
+    text = message.get("reasoning_content") or message.get("reasoning")
+    return Reasoning(
+        plain_text(text) if isinstance(text, str) else "",
+        sealed({**message, "thinking_blocks": message.get("thinking_blocks") or blocks}),
+    )
+
+
+def _is_thinking(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
 
 
 def _words(part: Any) -> str:

@@ -90,7 +90,7 @@ def sealed(message: Any) -> str:
 
     Those of its calls stand under `tool_calls`, one object for each.
     """
-    fields = {name: value for name in _SEALED if (value := _field(message, name))}
+    fields = {name: value for name in _SEALED if (value := _field(message, name)) and isinstance(value, list)}
     calls = _field(message, "tool_calls")
     if isinstance(calls, (list, tuple)):
         of_calls = [{name: value for name in _SEALED_IN_CALLS if (value := _field(call, name))} for call in calls]
