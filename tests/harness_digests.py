@@ -53,8 +53,8 @@ def shared_by(files: list[Path]) -> set[Path]:
             module = node.module if isinstance(node, ast.ImportFrom) else None
             if module is None or module in CONTRACT or not module.startswith(f"{PACKAGE}."):
                 continue
-            file = ROOT / "harnesses" / f"{module.removeprefix(PACKAGE + '.')}.py"
-            if file.is_file() and file not in found:
+            file = ROOT / "harnesses" / f"{module.removeprefix(PACKAGE + '.').replace('.', '/')}.py"
+            if file.is_file() and file not in found and file not in files:
                 found.add(file)
                 waiting.append(file)
     return found

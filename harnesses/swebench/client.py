@@ -19,9 +19,9 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 from stepdown.builder.errors import Lost
+from stepdown.harnesses.containers.engine import Engine
+from stepdown.harnesses.containers.labels import labels, unique_name
 from stepdown.harnesses.swebench import disk
-from stepdown.harnesses.swebench.engine import Engine
-from stepdown.harnesses.swebench.labels import labels, unique_name
 from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
 
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from stepdown.builder.common.files import write_text
 from stepdown.builder.config.validation import Strict
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Verdict, clean_text, digest
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench import canary, patches
 from stepdown.harnesses.swebench.client import Bound
-from stepdown.harnesses.swebench.engine import Engine
 from stepdown.harnesses.swebench.gradings import GradingUsage, PatchGrading
 from stepdown.harnesses.swebench.instances import Task
 from stepdown.harnesses.swebench.limits import MIB, Limits

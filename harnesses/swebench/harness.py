@@ -18,8 +18,9 @@ from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import Lost, StepdownError, Technical
 from stepdown.builder.records import Instance, Message, Prefix, Response, digest
 from stepdown.harnesses.base import Checkpoint, Harness, Need, Terms, package
-from stepdown.harnesses.swebench import disk, grading, images, mini, patches, trajectories, volatile
-from stepdown.harnesses.swebench.engine import Engine, described, reaching
+from stepdown.harnesses.containers import images
+from stepdown.harnesses.containers.engine import Engine, described, reaching
+from stepdown.harnesses.swebench import disk, grading, mini, patches, trajectories, volatile
 from stepdown.harnesses.swebench.halting import only_submits
 from stepdown.harnesses.swebench.instances import BENCHMARK, Task, reference_patches, select
 from stepdown.harnesses.swebench.limits import INIT, Limits

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stepdown.builder.config.validation import Strict
-
-MIB = 1 << 20
+from stepdown.harnesses.containers.confined import MIB as MIB
+from stepdown.harnesses.containers.confined import confined
 
 INIT = ("bash", "-c", "while :; do sleep 3600 & wait $!; done")
 """PID 1: it reaps orphans (zombies count against the limit of processes) and outlives `kill -9 -1`."""
@@ -33,27 +33,11 @@ class Limits(Strict):
     """What root inside may do, where an image holds files of other users. All other capabilities are dropped."""
 
     def container_options(self) -> dict[str, Any]:
-        """Keyword arguments of the Docker SDK's `containers.create` that confine a container to these bounds.
-
-        No network but its own loopback, nothing of the host mounted, no log (what PID 1 prints would go to the host's
-        disk), no core dumps, a fixed host name (it shows in observations).
-        """
-        from docker.types import LogConfig, Ulimit
-
-        largest = self.file_mib * MIB
-        return {
-            "network_mode": "none",
-            "hostname": "sandbox",
-            "cap_drop": ["ALL"],
-            "cap_add": list(self.capabilities),
-            "security_opt": ["no-new-privileges"],
-            "mem_limit": self.memory_mib * MIB,
-            "memswap_limit": self.memory_mib * MIB,
-            "nano_cpus": int(self.cpus * 1e9),
-            "pids_limit": self.processes,
-            "ulimits": [Ulimit(name="fsize", soft=largest, hard=largest), Ulimit(name="core", soft=0, hard=0)],
-            "log_config": LogConfig(type="none"),
-            # PID 1 does not listen to TERM: whoever stops it would wait ten seconds for nothing.
-            "stop_signal": "SIGKILL",
-            "auto_remove": False,
-        }
+        """Keyword arguments of the Docker SDK's `containers.create` that confine a container to these bounds."""
+        return confined(
+            memory_mib=self.memory_mib,
+            cpus=self.cpus,
+            processes=self.processes,
+            file_mib=self.file_mib,
+            capabilities=self.capabilities,
+        )

@@ -22,10 +22,10 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from stepdown.builder.config.validation import JsonObject
 from stepdown.builder.errors import Lost, Technical
 from stepdown.builder.records import Verdict
-from stepdown.harnesses.swebench import images
+from stepdown.harnesses.containers import images
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.canary import Canary, Sign
 from stepdown.harnesses.swebench.client import Bound, GraderClient, Notes, Stage
-from stepdown.harnesses.swebench.engine import Engine
 from stepdown.harnesses.swebench.gradings import GradingUsage, PatchGrading
 from stepdown.harnesses.swebench.instances import Task
 from stepdown.harnesses.swebench.limits import Limits

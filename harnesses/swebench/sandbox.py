@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepdown.builder.errors import Lost
+from stepdown.harnesses.containers.engine import Engine, reaching
+from stepdown.harnesses.containers.labels import KIND, labels, unique_name
 from stepdown.harnesses.swebench import disk
-from stepdown.harnesses.swebench.engine import Engine, reaching
-from stepdown.harnesses.swebench.labels import KIND, labels, unique_name
 from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
 from stepdown.harnesses.swebench.output import MOST, Kept, Stopped, Stream
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stepdown.builder.errors import Lost
+from stepdown.harnesses.containers.engine import Engine, reaching
 from stepdown.harnesses.swebench import disk
-from stepdown.harnesses.swebench.engine import Engine, reaching
 from stepdown.harnesses.swebench.limits import MIB
 from stepdown.harnesses.swebench.sandbox import Sandbox
 

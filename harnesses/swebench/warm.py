@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stepdown.builder.errors import Lost
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.snapshots import Snapshot
 

@@ -16,9 +16,9 @@ import pytest
 
 from stepdown.builder.errors import Lost
 from stepdown.builder.records import Verdict
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
+from stepdown.harnesses.containers.labels import KIND, OWNER, labels, unique_name
 from stepdown.harnesses.swebench.grading import Grader
-from stepdown.harnesses.swebench.labels import KIND, OWNER, labels, unique_name
 from stepdown.harnesses.swebench.limits import INIT, Limits
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from tests.conftest import ROOT, Shop, started
@@ -97,7 +97,7 @@ def test_a_daemon_that_dies_during_a_grading_says_nothing_about_the_patch(
 
 LEAVES = """
 import sys, time
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.limits import Limits
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.snapshots import Snapshots

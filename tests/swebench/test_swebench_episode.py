@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from stepdown.builder.errors import BadInput, Lost
 from stepdown.builder.records import Instance, Response, Ruling, Stop, ToolCall, Verdict
+from stepdown.harnesses.containers.labels import OWNER, owner
 from stepdown.harnesses.swebench import harness as harness_module
 from stepdown.harnesses.swebench import mini, snapshots
 from stepdown.harnesses.swebench.gradings import PatchGrading
 from stepdown.harnesses.swebench.harness import SWEBench
-from stepdown.harnesses.swebench.labels import OWNER, owner
 from stepdown.harnesses.swebench.sandbox import Sandbox
 from stepdown.harnesses.swebench.volatile import mask
 from tests.swebench import repository

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stepdown.builder.records import Verdict
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench import canary, patches
-from stepdown.harnesses.swebench.engine import Engine
 from stepdown.harnesses.swebench.grading import Grader
 from stepdown.harnesses.swebench.instances import Task
 from stepdown.harnesses.swebench.limits import Limits

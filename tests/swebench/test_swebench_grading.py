@@ -20,9 +20,9 @@ import pytest
 
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Verdict
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
+from stepdown.harnesses.containers.labels import KIND, OWNER, owner, remove_leftovers
 from stepdown.harnesses.swebench.grading import Grader
-from stepdown.harnesses.swebench.labels import KIND, OWNER, owner, remove_leftovers
 from stepdown.harnesses.swebench.limits import MIB, Limits
 from tests.conftest import ROOT
 from tests.swebench.conftest import read
@@ -287,7 +287,7 @@ def test_an_image_that_cannot_be_had_is_technical(bench: Bench, image: str, tmp_
 GRADE = """
 import sys
 from pathlib import Path
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.grading import Grader
 from stepdown.harnesses.swebench.instances import select
 [instance] = select({"file": sys.argv[1]})

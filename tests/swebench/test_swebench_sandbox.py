@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepdown.builder.errors import Lost
-from stepdown.harnesses.swebench.engine import Engine
+from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.limits import MIB, Limits
 from stepdown.harnesses.swebench.output import Frames, Kept
 from stepdown.harnesses.swebench.sandbox import Broken, Sandbox

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stepdown.builder.engine.replay import UNREPEATABLE
-from stepdown.harnesses.swebench.labels import OWNER, owner
+from stepdown.harnesses.containers.labels import OWNER, owner
 from tests.conftest import Shop
 from tests.provider import Answer, Provider, Request
 from tests.swebench import abilities, repository

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from stepdown.builder.errors import Technical
-from stepdown.harnesses.swebench.engine import reaching
+from stepdown.harnesses.containers.engine import reaching
 
 _pulling: defaultdict[str, Lock] = defaultdict(Lock)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from docker import DockerClient
 
-Kind = Literal["episode", "snapshot", "grading"]
+Kind = Literal["episode", "snapshot", "grading", "agent", "grader"]
 
 OWNER = "stepdown.owner"
 """Label: the process that made it, see `owner`."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from stepdown.builder.common.extras import require
 from stepdown.builder.errors import Lost
-from stepdown.harnesses.swebench.labels import remove_leftovers
+from stepdown.harnesses.containers.labels import remove_leftovers
 
 _IDS = re.compile(r"\b[0-9a-f]{12,64}\b")
 _SECONDS = 120
