@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from stepdown.builder.config.validation import Strict, validated
-from stepdown.builder.errors import BadInput
+from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, digest
 from stepdown.harnesses.agent import volatile
 from stepdown.harnesses.agent.address import Address, Place
@@ -24,7 +25,9 @@ from stepdown.harnesses.agent.process import ProcessSandbox
 from stepdown.harnesses.agent.program import Room, Sandbox
 from stepdown.harnesses.agent.side_calls import SideCalls
 from stepdown.harnesses.agent.tasks import TaskLine, select, task_of
-from stepdown.harnesses.base import Checkpoint, Harness
+from stepdown.harnesses.base import Checkpoint, Harness, Need
+from stepdown.harnesses.containers import images
+from stepdown.harnesses.containers.engine import Engine, described, reaching
 
 VERSION = "1"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
@@ -59,8 +62,11 @@ class Options(Strict):
     `command` may."""
     home_files: dict[str, str] = Field(default_factory=dict)
     """The same in its home."""
-    sandbox: str = "process"
-    """Where it runs."""
+    sandbox: Literal["docker", "process"]
+    """Where it runs: `docker`, in a container without network in which only its address is there, or `process`, on this
+    machine, for a program and models that you trust with it."""
+    image: str | None = Field(None, min_length=1)
+    """The image of its container. Goes with `sandbox: docker`."""
     model: str = Field("stepdown", min_length=1)
     """The name of the model that the program is told."""
     side_calls: SideCalls | None = None
@@ -71,6 +77,12 @@ class Options(Strict):
     """Whether tasks may have graders that ask the judge, which the config must then name."""
     name: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain_name)] = "agent"
     """What ids of rows begin with: programs in one config need names of their own."""
+
+    @model_validator(mode="after")
+    def _image_where_needed(self) -> Options:
+        if (self.image is None) == (self.sandbox == "docker"):
+            raise ValueError("`image` goes with `sandbox: docker`")
+        return self
 
 
 class AgentHarness(Harness):
@@ -90,6 +102,7 @@ class AgentHarness(Harness):
         parts = [self._options.model_dump(mode="json"), volatile.VERSION, SPELT_URL, SPELT_KEY]
         self.version = f"{VERSION}+{digest(parts)[:12]}"
         self._address = Address()
+        self._engine = Engine()
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks of `source: {file, take}`. Raises BadInput."""
@@ -97,6 +110,22 @@ class AgentHarness(Harness):
         if program is not None and isinstance(file, str) and not (Path(file).parent / program).exists():
             raise BadInput(f"options.program: there is no {str(program)!r} beside the file of tasks")
         yield from select(self.name, source, self._options.judged)
+
+    def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
+        """Docker and the image, where it runs in containers; else the program."""
+        image, command = self._options.image, self._options.command[0]
+        if image is None:
+            there = "{" in command or shutil.which(command) is not None
+            yield Need("program", there, command if there else f"there is no {command!r} on the path")
+            return
+        try:
+            yield Need("docker", True, described())
+            with reaching():
+                here = images.is_here(self._engine.client, image)
+        except StepdownError as error:
+            yield Need("docker", False, str(error))
+            return
+        yield Need("image", here, image if here else f"{image} is not here, and will be pulled", needed=False)
 
     @contextmanager
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[AgentEpisode]:
@@ -154,7 +183,11 @@ class AgentHarness(Harness):
         return rule is not None and rule.has(request, self._options.model)
 
     def _sandbox(self, limits: Limits) -> Sandbox:
-        return ProcessSandbox(limits)
+        if self._options.image is None:
+            return ProcessSandbox(limits)
+        from stepdown.harnesses.agent.container import DockerSandbox
+
+        return DockerSandbox(self._engine, self._options.image, limits)
 
 
 def _places(task: TaskLine, room: Room, place: Place) -> dict[str, str]:

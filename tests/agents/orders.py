@@ -73,7 +73,7 @@ def config(
                 {
                     "harness": "agent",
                     "source": {"file": "tasks.jsonl"},
-                    "options": {"command": CLERK, "program": str(PROGRAMS), **(options or {})},
+                    "options": {"sandbox": "process", "command": CLERK, "program": str(PROGRAMS), **(options or {})},
                     "seeds": dict(seeds or {"source": "collect"}),
                 }
             ],
