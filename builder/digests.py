@@ -14,6 +14,8 @@ def clean_text(text: str) -> str:
     >>> clean_text("a" + chr(0xD800))
     'a\ufffd'
     """
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -21,13 +23,27 @@ def clean_text(text: str) -> str:
     return text
 
 
-_EXACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def json_writer(*, sort_keys: bool = False, ascii_only: bool = False, allow_nan: bool = False) -> Callable[[Any], str]:
+    """What writes values as JSON without spaces, as `json.JSONEncoder.encode` does with these settings.
+
+    That makes its C encoder anew at every call, which for a short message is half of the time.
+    """
+    encoder = json.JSONEncoder(sort_keys=sort_keys, ensure_ascii=ascii_only, allow_nan=allow_nan, separators=(",", ":"))
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return encoder.encode
+    text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
+    write = make(None, encoder.default, text, None, ":", ",", sort_keys, False, allow_nan)
+    return lambda value: text(value) if isinstance(value, str) else "".join(write(value, 0))
+
+
+_exact = json_writer()
+_canonical = json_writer(sort_keys=True)
 
 
 def canonical_json(value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces, no escapes beyond those JSON needs."""
-    return _CANONICAL.encode(value)
+    return _canonical(value)
 
 
 def digest(value: Any) -> str:
@@ -37,7 +53,7 @@ def digest(value: Any) -> str:
 
 def exact_json(value: Any) -> str:
     """JSON text that keeps the order of keys: what a model is shown, where a schema's order of fields is part of it."""
-    return _EXACT.encode(value)
+    return _exact(value)
 
 
 def exact_digest(value: Any) -> str:
@@ -59,7 +75,7 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
 def cleaned(value: Any) -> Any:
     """JSON values with every text in them, keys too, as `clean_text` has it."""
     if isinstance(value, str):
-        return clean_text(value)
+        return value if value.isascii() else clean_text(value)
     if isinstance(value, dict):
         return {clean_text(str(key)): cleaned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepdown.builder.digests import canonical_json as canonical_json
 from stepdown.builder.digests import clean_text as clean_text
@@ -161,8 +161,8 @@ class Response:
             out["stop"] = self.stop.value
         if self.malformed:
             out["malformed"] = True
-        if self.usage != Usage():
-            usage = self.usage
+        usage = self.usage
+        if usage.prompt or usage.cache_read or usage.cache_write or usage.completion:
             out["usage"] = [usage.prompt, usage.cache_read, usage.cache_write, usage.completion]
         if self.extra:
             out["extra"] = dict(self.extra)
@@ -224,7 +224,8 @@ class Prefix:
             link = exact_digest(message)
             exact = _chain(exact, link)
             canonical = exact if self.mask is None else _chain(canonical, exact_digest(masked(message, self.mask)))
-            calls += len(message.get("tool_calls", ()))
+            if "tool_calls" in message:
+                calls += len(message["tool_calls"])
             added.append(message)
             digests.append(link)
         return Prefix(
@@ -238,14 +239,15 @@ class Prefix:
             _canonical_chain=canonical,
         )
 
-    def respond(self, response: Response) -> Prefix:
-        """This prefix with the response as the assistant's message, its calls numbered on from those before it.
+    def respond(self, response: Response, following: Iterable[Message] = ()) -> Prefix:
+        """This prefix with the response as the assistant's message, its calls numbered on from those before it, and
+        with the messages `following` it.
 
         >>> prefix = Prefix.start([{"role": "user", "content": "hi"}])
         >>> [c["id"] for c in prefix.respond(Response("", (ToolCall("f", "{}"),))).messages[-1]["tool_calls"]]
         ['call_1']
         """
-        return self.extend([assistant_message(response, first_call=self.calls + 1)])
+        return self.extend([assistant_message(response, first_call=self.calls + 1), *following])
 
     def with_tools(self, tools: Iterable[Tool]) -> Prefix:
         """This prefix with other tool definitions, for workloads whose tools change on the way."""
@@ -382,8 +384,7 @@ class Lock:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One question that a trial asked and did not know the answer of: the key of the cache's entry, its model, what it
     took."""
 

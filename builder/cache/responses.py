@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepdown.builder.actions.rereading import READING
 from stepdown.builder.cache.question import Question
@@ -12,8 +11,7 @@ from stepdown.builder.cache.store import Store
 from stepdown.builder.records import Response
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A response as the cache holds it, with the exact digest of the prefix that it was given to.
 
     `key` is its key in the cache, by which a ledger names it; `run` is the id of the run that paid for it.
@@ -43,8 +41,7 @@ class Entry:
         return cls(key, str(value["prefix"]), response, str(value["run"]), reading)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a question was answered with: the cache's entry, and whether its response was made just now."""
 
     entry: Entry
@@ -78,7 +75,7 @@ class Cache:
             if found.reading >= READING:
                 return found
             if (response := question.read_anew(found.response)) is not None:
-                return replace(found, response=response)
+                return found._replace(response=response)
         return None
 
     def put(self, question: Question, response: Response) -> Entry:
@@ -96,6 +93,8 @@ class Cache:
 
     def _read(self, key: str) -> Entry | None:
         value = self._store.get(key)
+        if value is None:
+            return None
         try:
             return Entry.from_json(key, value)
         except (KeyError, TypeError, ValueError):

@@ -11,6 +11,7 @@ from typing import Any
 
 from stepdown.builder.cache.stored import PAGE, StoredValue
 from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
+from stepdown.builder.digests import json_writer
 from stepdown.builder.errors import BadInput
 
 FILE_NAME = "responses.sqlite"
@@ -28,7 +29,7 @@ _LONG = 1000
 """Characters from which on a value is compressed. For a shorter one that takes longest of all, and saves little."""
 _LONGEST = 1 << 28
 """Bytes that a value may decompress to: a cache may come from somebody else."""
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json_writer(ascii_only=True, allow_nan=True)
 
 UNREADABLE = (ValueError, TypeError, KeyError, EOFError, RecursionError, zlib.error)
 """What reading a value raises that is truncated, foreign or broken."""
@@ -53,9 +54,9 @@ class ResponseTable:
 
     def get(self, key: str) -> Any | None:
         """The value, or None. An entry that cannot be read (truncated, foreign) counts as absent."""
-        found = self._file.read("SELECT value FROM responses WHERE key = ?", (bytes.fromhex(key),))
+        found = self._file.find("SELECT value FROM responses WHERE key = ?", (bytes.fromhex(key),))
         try:
-            return _decoded(found[0][0]) if found else None
+            return _decoded(found[0]) if found else None
         except UNREADABLE:
             return None
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from stepdown.builder.records import clean_text
 
@@ -14,6 +15,12 @@ _LONGEST_LINE = 300
 _SHORTEST_KEY = 4
 _SHORTEST_REAL_KEY = 12
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+@lru_cache(maxsize=1024)
+def _is_telling(name: str) -> bool:
+    """Whether a variable of this name holds a key, whoever set it."""
+    return _KEY_VARIABLE.search(name.upper()) is not None
 
 
 class Secrets:
@@ -40,9 +47,13 @@ class Secrets:
         return self._without(text, _SHORTEST_REAL_KEY)
 
     def _without(self, text: str, shortest: int) -> str:
-        for name, value in os.environ.items():
-            value = value.strip()
-            if len(value) >= shortest and (name in self._variables or _KEY_VARIABLE.search(name.upper())):
+        if not text:
+            return text
+        for name in list(os.environ):
+            if name not in self._variables and not _is_telling(name):
+                continue
+            value = os.environ.get(name, "").strip()
+            if len(value) >= shortest:
                 for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
                     text = text.replace(form, f"[{name}]")
         return text

@@ -96,6 +96,11 @@ class SQLiteFile:
         with self._lock, self._usable:
             return self._db.execute(query, values).fetchall()
 
+    def find(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """The first row that a query finds; None where it finds none."""
+        with self._lock, self._usable:
+            return self._db.execute(query, values).fetchone()
+
     def close(self) -> None:
         with self._lock:
             self._db.close()

@@ -106,8 +106,8 @@ class Calls:
                 question.model.name,
                 response.usage,
                 paid,
-                reported_usd=response.reported_usd,
-                usage_is_estimated=response.usage_is_estimated,
+                response.reported_usd,
+                response.usage_is_estimated,
             )
         )
         if self._on_call:

@@ -23,6 +23,7 @@ class InstanceLabelling:
     def __init__(self, job: Job, context: RunContext) -> None:
         self._record, self._instance, self._context = job.record, job.instance, context
         self._protocol, self._ledger = context.protocol, context.ledger
+        self._rules = search_rules(context.protocol)
         self._trials = TrialRecorder(job, context)
         self._seed_finder = SeedFinder(job, self._trials, context)
         # The current trajectory at each step under search, the step being searched last.
@@ -59,13 +60,12 @@ class InstanceLabelling:
     @contextmanager
     def _open_rules(self) -> Iterator[SearchRules]:
         """The rules of the search; where the config asks for it, with threads that probe a tier's models together."""
-        rules = search_rules(self._protocol)
         if not self._protocol.rules.cascade_parallel:
-            yield rules
+            yield self._rules
             return
-        with ThreadPoolExecutor(max(map(len, rules.cascades))) as threads:
+        with ThreadPoolExecutor(max(map(len, self._rules.cascades))) as threads:
             # All of them are waited for: which trials are recorded must not depend on which was the fastest.
-            yield replace(rules, each=lambda draw, models: list(threads.map(draw, models)))
+            yield replace(self._rules, each=lambda draw, models: list(threads.map(draw, models)))
 
     def _ask_hint(self, step: int, seed: Seed) -> int | None:
         if self._context.hints is None:
@@ -81,7 +81,7 @@ class InstanceLabelling:
         if self._currents and trial.step not in self._currents:
             self._context.on_lock()  # the step before it is decided
         self._currents[trial.step] = current
-        accepts = partial(is_accepted, limit=trial.limit, rules=search_rules(self._protocol))
+        accepts = partial(is_accepted, limit=trial.limit, rules=self._rules)
         run = partial(Replayer.probe, current=current, trial=trial, strong=seed.model, is_accepted=accepts)
         return self._trials.execute(Purpose.SEARCH, trial, run, base=current)
 

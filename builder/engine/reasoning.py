@@ -14,8 +14,10 @@ def own_reasoning(model: str, prefix: Prefix, steps: Iterable[Step]) -> dict[int
     """
     found: dict[int, Reasoning] = {}
     for step in steps:
+        if step.model != model or not step.response.extra:
+            continue
         own, place = step.response.reasoning, len(step.prefix.messages)
-        if step.model != model or own == Reasoning() or place >= len(prefix.messages):
+        if own == Reasoning() or place >= len(prefix.messages):
             continue
         if prefix.messages[place]["role"] == "assistant" and prefix.grew_from(step.prefix):
             found[place] = own

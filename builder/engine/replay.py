@@ -234,7 +234,21 @@ class Replayer:
             return Outcome(Verdict.TECHNICAL, reason=broken[:_LONGEST_REASON])
 
     def _retry_where_lost(self, execute: Callable[[], Outcome]) -> Outcome:
+        try:
+            return execute()
+        except Lost as error:
+            return self._execute_again(execute, error)
+
+    def _execute_again(self, execute: Callable[[], Outcome], first: Lost) -> Outcome:
+        """Execute a trajectory until its environment is not lost, after the first time that it was."""
         lost: list[str] = []
+        before = [first]
+
+        def attempt() -> Outcome:
+            if before:
+                raise before.pop()
+            return execute()
+
         retrying = Retrying(
             retry=retry_if_exception_type(Lost),
             stop=stop_after_attempt(_EXECUTIONS),
@@ -245,7 +259,7 @@ class Replayer:
             reraise=True,
         )
         try:
-            return retrying(execute)
+            return retrying(attempt)
         finally:
             self._calls.note_failed(lost)
 

@@ -26,22 +26,22 @@ _LOOK = 0.2
 class _InHand:
     """One call that is being made. A class, since a context manager made of a generator costs time at every call."""
 
-    __slots__ = ("_guard", "_model", "_price")
+    __slots__ = ("_guard", "_model", "_usd")
 
     def __init__(self, guard: BudgetGuard, model: Model) -> None:
         self._guard, self._model = guard, model
-        self._price: Spent | None = None
+        self._usd: float | None = None
 
     def pay(self, usage: Usage) -> None:
         """The call's usage, once it has been answered."""
-        self._price = Spent(1, self._model.price.cost(usage))
+        self._usd = self._model.price.cost(usage)
 
     def __enter__(self) -> Callable[[Usage], None]:
         self._guard.begin()
         return self.pay
 
     def __exit__(self, *_: object) -> None:
-        self._guard.end(self._price)
+        self._guard.end(self._usd)
 
 
 class BudgetGuard:
@@ -60,10 +60,13 @@ class BudgetGuard:
     ) -> None:
         """`already` is what earlier processes of the run paid; the total is kept in `folder`."""
         self._budget = budget or Budget()
-        self._spent = already or Spent()
+        already = already or Spent()
+        self._calls, self._usd = already.calls, already.usd
         self._folder = folder
         self._stop = stop or threading.Event()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
         self._in_hand = 0
         self._file: int | None = None
         self._timer: threading.Timer | None = None
@@ -72,7 +75,7 @@ class BudgetGuard:
 
     @property
     def spent(self) -> Spent:
-        return self._spent
+        return Spent(self._calls, self._usd)
 
     @property
     def stopped_by(self) -> BudgetReached | None:
@@ -109,20 +112,26 @@ class BudgetGuard:
 
     def check(self) -> None:
         """Raises BudgetReached where a budget is reached: for what waits between a call's start and its request."""
-        with self._changed:
+        with self._lock:
             self._refuse_where_reached()
 
     def begin(self) -> None:
         """Count a call as in hand, as soon as it may begin."""
         most = self._budget.calls
-        with self._changed:
+        with self._lock:
             self._refuse_where_reached()
-            while most is not None and self._spent.calls + self._in_hand >= most:
-                if self._stop.is_set():
-                    raise Interrupted("the run was asked to stop")
-                self._changed.wait(_LOOK)
-                self._refuse_where_reached()
+            while most is not None and self._calls + self._in_hand >= most:
+                self._wait()
             self._in_hand += 1
+
+    def _wait(self) -> None:
+        """Wait for a call in hand to end."""
+        if self._stop.is_set():
+            raise Interrupted("the run was asked to stop")
+        self._waiting += 1
+        self._changed.wait(_LOOK)
+        self._waiting -= 1
+        self._refuse_where_reached()
 
     def _refuse_where_reached(self) -> None:
         reached = self._reached()
@@ -133,31 +142,32 @@ class BudgetGuard:
         raise reached
 
     def _reached(self) -> BudgetReached | None:
-        budget, now = self._budget, self._spent
-        if budget.calls is not None and now.calls >= budget.calls:
-            return BudgetReached("calls", f"{now.calls} of {budget.calls} calls")
-        if budget.usd is not None and now.usd >= budget.usd:
-            return BudgetReached("usd", f"${now.usd:.4f} of ${budget.usd:g}")
+        budget = self._budget
+        if budget.calls is not None and self._calls >= budget.calls:
+            return BudgetReached("calls", f"{self._calls} of {budget.calls} calls")
+        if budget.usd is not None and self._usd >= budget.usd:
+            return BudgetReached("usd", f"${self._usd:.4f} of ${budget.usd:g}")
         if self._time_is_up:
             return BudgetReached("wall_clock", f"{budget.wall_clock:g} seconds")
         return None
 
-    def end(self, price: Spent | None) -> None:
-        """A call is no more in hand; `price` is what was paid for it."""
-        with self._changed:
+    def end(self, usd: float | None) -> None:
+        """A call is no more in hand; `usd` is what it cost, None where nothing was paid for."""
+        with self._lock:
             self._in_hand -= 1
-            if price is not None:
-                self._spent += price
+            if usd is not None:
+                self._calls, self._usd = self._calls + 1, self._usd + usd
                 self._write_total()
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _write_total(self) -> None:
         if self._file is not None:
-            text = f'{{"calls": {self._spent.calls}, "usd": {self._spent.usd:.9f}}}'
+            text = f'{{"calls": {self._calls}, "usd": {self._usd:.9f}}}'
             os.pwrite(self._file, text.ljust(_WIDTH - 1).encode() + b"\n", 0)
 
     def _end(self) -> None:
-        with self._changed:
+        with self._lock:
             self._time_is_up = True
             if not self._stop.is_set():
                 self._stopped_by = self._reached()

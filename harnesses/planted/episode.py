@@ -68,10 +68,8 @@ class PlantedEpisode(Episode):
         downgraded = state.downgraded
         if made is not None and made.tier < STRONG:
             downgraded = downgraded.union(done)
-        prefix = state.prefix.respond(response)
         going = done.stop <= len(self._tiers)
-        if going:
-            prefix = prefix.extend([self._order(done.stop)])
+        prefix = state.prefix.respond(response, [self._order(done.stop)] if going else ())
         self._state = PlantedState(prefix, done.stop, downgraded, state.lost or self._wrong(made, done, downgraded))
         return going
 

@@ -251,9 +251,7 @@ class Ledger:
             if outcome.cut_off:
                 db.execute("INSERT INTO cut_off VALUES (?)", (trial_id,))
             self._add_calls(db, instance, purpose, receipt, trial_id)
-            for number in range(first, last + 1):
-                previous = outcome.trajectory[number - 2].prefix if number > 1 else None
-                self.trajectories.write_step(db, trial_id, number, outcome.trajectory[number - 1], previous)
+            self.trajectories.write(db, trial_id, outcome.trajectory[:last], first)
         return trial_id
 
     def trials(self, instance: int) -> list[TrialRecord]:
@@ -285,32 +283,16 @@ class Ledger:
     def _add_calls(
         db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt, trial: int | None = None
     ) -> None:
-        db.executemany(
-            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (
-                    instance,
-                    bytes.fromhex(call.key),
-                    purpose.value,
-                    call.model,
-                    call.paid,
-                    call.usage.prompt,
-                    call.usage.cache_read,
-                    call.usage.cache_write,
-                    call.usage.completion,
-                    trial,
-                )
-                for call in receipt.calls
-            ),
-        )
-        db.executemany(
-            "INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?)",
-            (
-                (instance, bytes.fromhex(call.key), call.reported_usd, call.usage_is_estimated)
-                for call in receipt.calls
-                if call.reported_usd is not None or call.usage_is_estimated
-            ),
-        )
+        name, booked, accounts = purpose.value, [], []
+        for key, model, usage, paid, reported_usd, is_estimated in receipt.calls:
+            digest = bytes.fromhex(key)
+            tokens = usage.prompt, usage.cache_read, usage.cache_write, usage.completion
+            booked.append((instance, digest, name, model, paid, *tokens, trial))
+            if reported_usd is not None or is_estimated:
+                accounts.append((instance, digest, reported_usd, is_estimated))
+        db.executemany("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", booked)
+        if accounts:
+            db.executemany("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?)", accounts)
 
     def call_totals(self) -> list[CallTotal]:
         """The run's distinct calls by purpose, model, and whether this run paid for them."""

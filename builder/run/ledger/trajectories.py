@@ -22,8 +22,16 @@ class Trajectories:
 
     # Writing
 
-    def write_step(self, db: sqlite3.Connection, trial: int, number: int, step: Step, previous: Prefix | None) -> None:
-        """Keep a step of a trial; `previous` is the prefix of the step before. Within the caller's transaction."""
+    def write(self, db: sqlite3.Connection, trial: int, trajectory: Trajectory, first: int) -> None:
+        """Keep a trial's steps from number `first` on. Within the caller's transaction."""
+        rows = []
+        for number in range(first, len(trajectory) + 1):
+            previous = trajectory[number - 2].prefix if number > 1 else None
+            rows.append((trial, number, *self._store_step(db, trajectory[number - 1], previous)))
+        db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def _store_step(self, db: sqlite3.Connection, step: Step, previous: Prefix | None) -> tuple[Any, ...]:
+        """The other columns of a step, its texts being stored; `previous` is the prefix of the step before."""
         prefix = step.prefix
         kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
         added = [
@@ -31,11 +39,7 @@ class Trajectories:
             for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
         ]
         tools = self._store_text(db, prefix.tools_digest, prefix.tools) if prefix.tools else None
-        response = exact_json(step.response.to_json())
-        db.execute(
-            "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (trial, number, step.model, kept, json.dumps(added), tools, response),
-        )
+        return step.model, kept, exact_json(added), tools, exact_json(step.response.to_json())
 
     def _store_text(self, db: sqlite3.Connection, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
