@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from urllib.parse import quote
 
 from stepdown.builder.records import clean_text
 
@@ -54,9 +55,14 @@ class Secrets:
                 continue
             value = os.environ.get(name, "").strip()
             if len(value) >= shortest:
-                for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
+                for form in _forms(value):
                     text = text.replace(form, f"[{name}]")
         return text
+
+
+def _forms(value: str) -> set[str]:
+    """A key as it may stand in a text: itself, in JSON, in an address."""
+    return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")}
 
 
 SECRETS = Secrets()
