@@ -7,34 +7,16 @@ fails. The judge's own word for the verdict counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from stepdown.builder.config.protocol import Thresholds
-from stepdown.judges.case import JudgeCase
-from stepdown.judges.guards import FIGURE_KINDS, SourceContents, UnsourcedItem, numbers
-from stepdown.judges.report import RATINGS, STYLE_GROUNDS, Claim, Rating, Report
-from stepdown.judges.text import Tokens, plain, sentences, words
+from stepdown.judges.checking import SETTLED, QuoteChecker
+from stepdown.judges.report import RATINGS, STYLE_GROUNDS, Rating, Report
 
-RULES_VERSION = 2
-"""Raised whenever one of the rules here changes. A run's manifest records by which rules it was judged."""
-MOST_ITEMS = 40
-"""An answer with more figures and names than this that no source has fails without asking a judge."""
-SHORTEST_CHECKED = 4
-"""A sentence of at least so many words must be quoted by a claim, also where it has no figures."""
-QUOTED_SHARE = 1 / 3
-"""The share of a sentence's words that claims must quote: the judge has looked at it then."""
-SOURCE_WORDS = frozenset({"passage", "passages", "source", "sources", "document", "documents", "evidence"})
-"""After one of these words a number only says which source is meant."""
-FACT_KINDS: frozenset[str] = frozenset({"number", "date", "amount", "ratio", "vote"})
-"""Kinds of claim that are crucial whatever the judge says."""
-SUPPORTING: frozenset[str] = frozenset({"supported", "derived"})
-"""Statuses of a claim that is backed by the evidence."""
+RULES_VERSION = 3
+"""Raised whenever a rule changes, here or in what it rests on. A run's manifest says by which rules it was judged."""
 BEST_RATING = 5
-QUOTE_NEEDED: frozenset[str] = SUPPORTING | {"contradicted"}
-"""Statuses for which a judge must quote the evidence."""
 
 
 class FailureReason(NamedTuple):
@@ -42,121 +24,6 @@ class FailureReason(NamedTuple):
 
     rule: str
     found: str
-
-
-@dataclass(frozen=True)
-class QuoteChecker:
-    """Checks a judge's quotes against the case: are they in the answer, are they in the evidence?"""
-
-    case: JudgeCase
-    items: tuple[UnsourcedItem, ...]
-
-    @cached_property
-    def _sentences(self) -> list[str]:
-        return sentences(self.case.answer)
-
-    @cached_property
-    def _answer(self) -> Tokens:
-        """The answer's tokens without list markers: the same tokens that its sentences have."""
-        return Tokens.of("\n".join(self._sentences))
-
-    @cached_property
-    def _evidence(self) -> list[Tokens]:
-        return [Tokens.of(f"{passage.title}\n{passage.text}") for passage in self.case.evidence]
-
-    @cached_property
-    def _whole_passages(self) -> set[tuple[str, ...]]:
-        """The words of each whole passage."""
-        return {tuple(words(passage.text)) for passage in self.case.evidence}
-
-    def places(self, quote: str) -> list[range]:
-        """Where the answer's tokens hold a quote."""
-        return self._answer.places(quote) or self._answer.places("\n".join(sentences(quote)))
-
-    def in_evidence(self, quote: str) -> bool:
-        """Whether one passage of the evidence holds a quote that says something.
-
-        One word alone says nothing, unless it has a digit or is the whole passage.
-        """
-        said = words(quote)
-        says_something = len(said) > 1 or any(map(str.isdigit, "".join(said))) or tuple(said) in self._whole_passages
-        return says_something and any(passage.holds(quote) for passage in self._evidence)
-
-    def all_in_evidence(self, quotes: Sequence[str]) -> bool:
-        """Whether there are quotes, all of them in the evidence."""
-        return bool(quotes) and all(map(self.in_evidence, quotes))
-
-    def support_of(self, claim: Claim) -> str:
-        """A claim's status as its quotes bear it out.
-
-        `derived` counts as supported. A claim whose quotes are not in the evidence is unsupported.
-        """
-        if claim.status not in SUPPORTING:
-            return claim.status
-        return "supported" if self.all_in_evidence(claim.evidence_quotes) else "unsupported"
-
-    def overlaps(self, claim: Claim, places: Sequence[range]) -> bool:
-        """Whether a claim quotes any of these places of the answer."""
-        quoted = self.places(claim.answer_quote)
-        return any(a.start < b.stop and b.start < a.stop for a in quoted for b in places)
-
-    def lacks_figures(self, claim: Claim) -> bool:
-        """Whether a claim has figures that are neither in its quotes nor in the conversation nor among the items.
-
-        A derived claim only needs something to calculate from: a quote with a figure, or two quotes to count.
-        """
-        if claim.status == "derived":
-            return len(claim.evidence_quotes) < 2 and not _any_has_figure(claim.evidence_quotes)
-        listed = {(item.kind, item.text.casefold()) for item in self.items}
-        quoted = SourceContents.of_texts([*claim.evidence_quotes, *(turn.text for turn in self.case.turns)])
-        lacking = quoted.unknown(plain(claim.answer_quote))
-        return any(kind in FIGURE_KINDS and (kind, text.casefold()) not in listed for kind, text in lacking)
-
-    def _is_figure(self, place: int) -> bool:
-        """Whether a token of the answer is a figure, and not the number of a source as in `passages 1 and 2`."""
-        tokens = self._answer.tokens
-        if not tokens[place][0].isdigit():
-            return False
-        while place > 1 and (tokens[place - 1] == "and" or tokens[place - 1].isdigit()):
-            place -= 1
-        return place == 0 or tokens[place - 1] not in SOURCE_WORDS
-
-    def has_figures(self, claim: Claim) -> bool:
-        """Whether a claim has figures that the conversation does not have: without support they are made up."""
-        conversation = SourceContents.of_texts(turn.text for turn in self.case.turns)
-        return any(kind in FIGURE_KINDS for kind, _ in conversation.unknown(plain(claim.answer_quote)))
-
-    def names_listed_item(self, claim: Claim) -> bool:
-        """Whether a claim names one of the items. A name alone may be harmless; a claim about it is not."""
-        said = Tokens.of(claim.answer_quote)
-        return claim.kind != "no_claim" and any(said.holds(item.text) for item in self.items)
-
-    def holds_unsupported_claim(self, places: Sequence[range], claims: Sequence[Claim]) -> bool:
-        """Whether a claim without support lies within these places of the answer."""
-        return any(
-            place.start <= quoted.start and quoted.stop <= place.stop
-            for claim in claims
-            if claim.kind != "no_claim" and self.support_of(claim) == "unsupported"
-            for quoted in self.places(claim.answer_quote)
-            for place in places
-        )
-
-    def unquoted(self, claims: Sequence[Claim]) -> Iterator[str]:
-        """Problems: the figures and the sentences of the answer that no claim quotes."""
-        quoted = {place for claim in claims for found in self.places(claim.answer_quote) for place in found}
-        start = 0
-        for number, sentence in enumerate(self._sentences, 1):
-            here = range(start, start + len(words(sentence)))
-            start = here.stop
-            seen = sum(place in quoted for place in here)
-            if any(place not in quoted and self._is_figure(place) for place in here):
-                yield f"no claim quotes a figure of sentence {number} of the answer"
-            elif len(here) >= SHORTEST_CHECKED and seen < len(here) * QUOTED_SHARE:
-                yield f"no claim quotes sentence {number} of the answer"
-
-
-def _any_has_figure(quotes: Sequence[str]) -> bool:
-    return any(numbers.figures(plain(quote)) for quote in quotes)
 
 
 def report_problems(report: Report, checker: QuoteChecker, thresholds: Thresholds) -> list[str]:
@@ -171,27 +38,23 @@ def report_problems(report: Report, checker: QuoteChecker, thresholds: Threshold
 
 
 def _part_problems(report: Report, checker: QuoteChecker) -> Iterator[str]:
+    claimed = checker.covered(report.claims)
     for number, part in enumerate(report.parts):
         if part.status != "given":
             continue
-        places = checker.places(part.answer_quote)
-        if not places:
+        if not checker.answer.places(part.answer_quote):
             yield f"parts.{number}.answer_quote is not in the answer, word for word"
-        elif not any(checker.overlaps(claim, places) for claim in report.claims):
+        elif not checker.touches(part.answer_quote, claimed):
             yield f"parts.{number}: no claim quotes what gives it"
 
 
 def _claim_problems(report: Report, checker: QuoteChecker) -> Iterator[str]:
     for number, claim in enumerate(report.claims):
         place = f"claims.{number}"
-        if not checker.places(claim.answer_quote):
+        if not checker.answer.places(claim.answer_quote):
             yield f"{place}.answer_quote is not in the answer, word for word"
-        if claim.kind != "no_claim" and claim.status in QUOTE_NEEDED and not claim.evidence_quotes:
-            yield f"{place} is {claim.status} and quotes no evidence"
-        elif not all(map(checker.in_evidence, claim.evidence_quotes)):
-            yield f"{place}.evidence_quotes: a quote is not in the evidence, word for word, or is one word alone"
-        elif claim.status in SUPPORTING and checker.lacks_figures(claim):
-            yield f"{place}: its quotes do not hold its figures"
+        elif problem := checker.claim_problem(claim):
+            yield f"{place}{problem}"
 
 
 def _item_problems(report: Report, checker: QuoteChecker) -> Iterator[str]:
@@ -200,13 +63,8 @@ def _item_problems(report: Report, checker: QuoteChecker) -> Iterator[str]:
         yield f"items: each of the {len(checker.items)} listed items is to be settled once"
         return
     for entry in report.items:
-        place = f"items, number {entry.item}"
-        if entry.status in SUPPORTING and not entry.evidence_quotes:
-            yield f"{place} is {entry.status} and quotes no evidence"
-        elif not all(map(checker.in_evidence, entry.evidence_quotes)):
-            yield f"{place}: a quote is not in the evidence, word for word, or is one word alone"
-        elif entry.status == "harmless" and checker.items[entry.item - 1].kind in FIGURE_KINDS:
-            yield f"{place}: a figure or a date is never harmless"
+        if problem := checker.settlement_problem(entry):
+            yield f"items, number {entry.item}{problem}"
 
 
 def _rating_problems(report: Report) -> Iterator[str]:
@@ -237,26 +95,22 @@ def _resolution_failures(report: Report, checker: QuoteChecker) -> Iterator[Fail
         yield FailureReason(
             "declined", "it does not say that it knows" if report.stance == "uncertain" else "it declines"
         )
+    supported = checker.covered(claim for claim in report.claims if checker.support_of(claim) == "supported")
     for part in report.parts:
-        if part.status != "given" or not (places := checker.places(part.answer_quote)):
+        if part.status != "given":
             yield FailureReason("missing part", f"{part.status}: {part.part}")
-        elif checker.holds_unsupported_claim(places, report.claims) or not any(
-            checker.overlaps(claim, places) for claim in report.claims if checker.support_of(claim) == "supported"
-        ):
+        elif not checker.touches(part.answer_quote, supported):
             yield FailureReason("missing part", f"given without support: {part.part}")
 
 
 def _claim_failures(report: Report, checker: QuoteChecker) -> Iterator[FailureReason]:
     for claim in report.claims:
         status = checker.support_of(claim)
-        if claim.kind == "no_claim" and claim.status in SUPPORTING and not checker.lacks_figures(claim):
-            continue
-        crucial = claim.crucial or claim.kind in FACT_KINDS
         if status == "contradicted":
             yield FailureReason("contradiction", claim.answer_quote)
         elif status == "uncertain":
             yield FailureReason("uncertain claim", claim.answer_quote)
-        elif status == "unsupported" and (crucial or checker.has_figures(claim) or checker.names_listed_item(claim)):
+        elif status == "unsupported" and not checker.adds_nothing(claim):
             yield FailureReason("unsupported claim", claim.answer_quote)
 
 
@@ -264,10 +118,8 @@ def _item_failures(report: Report, checker: QuoteChecker) -> Iterator[FailureRea
     entries = {entry.item: entry for entry in report.items}
     for number, item in enumerate(checker.items, 1):
         entry = entries.get(number)
-        backed = entry is not None and checker.all_in_evidence(entry.evidence_quotes)
-        status = entry.status if entry is not None else "uncertain"
-        harmless = status == "harmless" and item.kind not in FIGURE_KINDS
-        if not harmless and not (status in SUPPORTING and backed):
+        is_settled = entry is not None and entry.status in SETTLED and checker.settlement_problem(entry) is None
+        if not is_settled:
             yield FailureReason(f"unsupported {item.kind}", item.text)
 
 

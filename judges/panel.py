@@ -13,11 +13,12 @@ from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Prefix, Ruling, Sample, Stop, Verdict
 from stepdown.judges.case import JudgeCase
-from stepdown.judges.decision import MOST_ITEMS, FailureReason, QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.checking import QuoteChecker
+from stepdown.judges.decision import FailureReason, failure_reasons, report_problems
 from stepdown.judges.guards import UnsourcedItem, unsourced_items
 from stepdown.judges.prompts import prompts_digest
 from stepdown.judges.rendering import rendered
-from stepdown.judges.report import MalformedReport, Report, report_of
+from stepdown.judges.report import MOST_ENTRIES, MalformedReport, Report, report_of
 from stepdown.judges.text import words
 
 WORKLOAD = "judge"
@@ -85,12 +86,9 @@ def judge_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subj
     verdict is technical where it needs a report that does not come; its reason says why. Other errors of `source` (a
     rejected key, a reached budget) are not caught.
     """
-    items = unsourced_items(case)
+    items = unsourced_items(case)[:MOST_ENTRIES]
     if not words(case.answer):
         return PanelFinding(Verdict.FAIL, "the answer has no words", items, ())
-    if len(items) > MOST_ITEMS:
-        reason = f"{len(items)} figures and names of the answer are in no source"
-        return PanelFinding(Verdict.FAIL, reason, items, ())
     checker, first = QuoteChecker(case, items), rendered(case, items)
     opinions: list[JudgeOpinion] = []
     for model, draw in _draws(panel):

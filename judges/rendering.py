@@ -61,4 +61,5 @@ def _blocks(case: JudgeCase, items: Sequence[UnsourcedItem]) -> Iterator[tuple[s
 
 
 def _item(number: int, item: UnsourcedItem) -> str:
-    return f"{number}. {item.kind} {item.text!r} in: {item.context!r}"
+    said = " (the user said it)" if item.said_by_user else ""
+    return f"{number}. {item.kind} {item.text!r}{said} in: {item.context!r}"

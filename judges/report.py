@@ -53,13 +53,14 @@ class Claim(Strict):
     answer_quote: Quote = Field(min_length=1)
     """Word for word from the answer."""
     kind: Literal["number", "date", "amount", "ratio", "vote", "name", "other", "no_claim"]
-    """`no_claim`: a courtesy, an introduction, or what the user said repeated."""
+    """`no_claim`: a courtesy, an introduction, a heading; nothing in its sentence says anything about the subject."""
     crucial: bool
     """Whether somebody who asked this would rely on it."""
-    status: Literal["supported", "derived", "unsupported", "contradicted", "uncertain"]
-    """`derived`: it follows from what the evidence says by counting, reckoning or converting."""
+    status: Literal["supported", "derived", "given", "unsupported", "contradicted", "uncertain"]
+    """`derived`: it follows from what the evidence says by counting, reckoning or converting; `given`: it only takes up
+    what the user has said about themselves or their own case."""
     evidence_quotes: Quotes = ()
-    """Word for word from the evidence: what supports or contradicts the claim."""
+    """Word for word from the evidence: what supports or contradicts the claim, at most 60 words each."""
     note: Remark = ""
 
 
@@ -67,9 +68,10 @@ class ItemSettlement(Strict):
     """How one of the listed items of the answer, which the evidence does not have literally, turned out."""
 
     item: int = Field(ge=1)
-    status: Literal["supported", "derived", "harmless", "unsupported", "contradicted", "uncertain"]
+    status: Literal["supported", "derived", "given", "harmless", "unsupported", "contradicted", "uncertain"]
     """`supported`: the evidence says it in other words; `derived`: it follows from what the evidence says by counting,
-    reckoning or converting; `harmless`: it says nothing about the subject (names and units only)."""
+    reckoning or converting; `given`: the user said it of themselves or of their own case, and the answer takes it up;
+    `harmless`: a name in a sentence that says nothing about the subject."""
     evidence_quotes: Quotes = ()
     note: Remark = ""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import regex
 
@@ -15,7 +16,13 @@ _TOKEN = regex.compile(rf"[{_CJK}]|\d++(?:[.,]\d++)*+|[^\W\d_{_CJK}]++|[$€£¥
 _THOUSANDS = regex.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+")
 _CITATION = regex.compile(r"\[\d{1,3}(?:, ?\d{1,3})*+\]")
 _ELLIPSIS = regex.compile(r"[\[(]?\.{3,}[\])]?")
-_SENTENCE_END = regex.compile(r"\n+|(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
+_SENTENCE_END = regex.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[^a-z\s])|(?<=[。！？])")
+_ABBREVIATION = regex.compile(
+    r"(?:^|[\s(])(?:[A-Z]|Dr|Mr|Mrs|Ms|Prof|Rev|Gen|Capt|Lt|Col|St|Jr|Sr|No|Nos|vs|etc|approx|ca|cf|vol|pp|"
+    r"Fig|Inc|Ltd|Co|Corp|e\.g|i\.e|z\.B|d\.h|bzw|Nr|Hr|Fr|Mme|M)\.$"
+)
+"""What ends in a full stop and ends no sentence."""
+_NUMBERED_END = regex.compile(r"(?:^|(?<=\s))(\d{1,2})[.)]$")
 _LIST_MARKER = regex.compile(r"(?m)^[ \t]*+(?:[-*+•>#]++[ \t]++)?+(?:\(?\d{1,3}[.)][ \t]++|[-*+•>#]++[ \t]++)?+")
 _LINE_ENDS = str.maketrans({"\r": "\n", "\u2028": "\n", "\u2029": "\n", "\x85": "\n", "\x0b": "\n", "\x0c": "\n"})
 _IGNORABLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | frozenset(
@@ -90,10 +97,40 @@ def sentences(text: str) -> list[str]:
     """Sentences and lines, list markers dropped. Together they hold all of the text's other words, in order.
 
     >>> sentences("1. It cost 5.5 million.  Dr. Who paid! - Twice?\\n* Yes")
-    ['It cost 5.5 million.', 'Dr.', 'Who paid!', '- Twice?', 'Yes']
+    ['It cost 5.5 million.', 'Dr. Who paid!', '- Twice?', 'Yes']
     """
-    parts = _SENTENCE_END.split(_LIST_MARKER.sub("", visible(text)))
-    return [part.strip() for part in parts if part.strip()]
+    return [part for part in map(str.strip, sentence_parts(_LIST_MARKER.sub("", visible(text)))) if part]
+
+
+def unnumbered(found: Sequence[str]) -> list[str]:
+    """Sentences without the number of the next point of a list that runs on in one line.
+
+    >>> unnumbered(["It has 1.", "Doors 2.", "Windows 3.", "A roof.", "It cost 7."])
+    ['It has', 'Doors', 'Windows', 'A roof.', 'It cost 7.']
+    """
+    ends = [_NUMBERED_END.search(sentence) for sentence in found]
+    values = [int(end[1]) if end else None for end in ends]
+    listed = [value for value in values if value is not None]
+    points = {value for value, after in pairwise(listed) if after == value + 1}
+    points |= {value + 1 for value in points}
+    return [
+        sentence[: end.start()].rstrip() if end and value in points else sentence
+        for sentence, end, value in zip(found, ends, values, strict=True)
+    ]
+
+
+def sentence_parts(text: str) -> Iterator[str]:
+    """A text cut where sentences and lines end. Nothing but white space and closing marks is lost between them."""
+    begun = ""
+    for line in text.split("\n"):
+        for part in _SENTENCE_END.split(line):
+            begun = f"{begun} {part}" if begun else part
+            if not _ABBREVIATION.search(begun, max(0, len(begun) - 12)):
+                yield begun
+                begun = ""
+        if begun:
+            yield begun
+            begun = ""
 
 
 @dataclass(frozen=True)
@@ -115,27 +152,37 @@ class Tokens:
         """Where each token begins in `_joined`."""
         return [1 + end for end in accumulate((len(token) + 1 for token in self.tokens), initial=0)]
 
+    def starts_of(self, part: Sequence[str]) -> Iterator[int]:
+        """Where some consecutive tokens begin, every occurrence."""
+        wanted = f" {' '.join(part)} "
+        place = self._joined.find(wanted)
+        while place >= 0:
+            yield bisect_right(self._starts, place + 1) - 1
+            place = self._joined.find(wanted, place + 1)
+
+    def next_start_of(self, part: Sequence[str], begin: int) -> int | None:
+        """Where some consecutive tokens begin next, from a token on; None where they do not come again."""
+        if begin >= len(self.tokens):
+            return None
+        place = self._joined.find(f" {' '.join(part)} ", self._starts[begin] - 1)
+        return bisect_right(self._starts, place + 1) - 1 if place >= 0 else None
+
     def holds(self, quote: str) -> bool:
         """Whether a quote is in the text; where an ellipsis cuts it, its parts in order. An empty quote is in none."""
-        parts = fragments(quote)
-        place = 0
+        parts, end = fragments(quote), 0
         for part in parts:
-            found = self._joined.find(f" {' '.join(part)} ", place)
-            if found < 0:
+            start = self.next_start_of(part, end)
+            if start is None:
                 return False
-            place = found + sum(map(len, part)) + len(part)
+            end = start + len(part)
         return bool(parts)
 
     def places(self, quote: str) -> list[range]:
         """The token ranges of every occurrence of each of a quote's parts, in any order; none if one is not there."""
         found: list[range] = []
         for part in fragments(quote):
-            wanted = f" {' '.join(part)} "
-            place = self._joined.find(wanted)
-            if place < 0:
+            here = [range(start, start + len(part)) for start in self.starts_of(part)]
+            if not here:
                 return []
-            while place >= 0:
-                first = bisect_right(self._starts, place + 1) - 1
-                found.append(range(first, first + len(part)))
-                place = self._joined.find(wanted, place + len(wanted) - 1)
+            found += here
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from stepdown.judges.text import word_list
 
@@ -12,6 +13,16 @@ MONTHS = "january february march april may june july august september october no
 _MONTHS = word_list(MONTHS)
 _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
 _MONTH |= {name[:3]: number for name, number in _MONTH.items()} | {"sept": 9}
+_FOREIGN = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+)
+"""The months in other languages; beside a number only, since some are words of their own."""
+_MONTH |= {name: number for listed in _FOREIGN for number, name in enumerate(word_list(listed), 1)}
 _NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
 _DAYS = {
     word: number
@@ -35,7 +46,8 @@ _PATTERNS = [
         rf"\b(?P<month>{_NAMES})\b\.? (?:the )?(?P<d>{_DAY})\b(?!:)(?:,? (?:of )?(?P<y>{_YEAR})\b)?", re.IGNORECASE
     ),
     re.compile(
-        rf"(?<![\d.])(?P<d>{_DAY})(?: of | |-)(?P<month>{_NAMES})\b\.?(?:(?:,? |-)(?P<y>{_YEAR})\b)?", re.IGNORECASE
+        rf"(?<![\d.])(?P<d>{_DAY})(?: of |\.? | de |-)(?P<month>{_NAMES})\b\.?(?:(?:,? |-| de )(?P<y>{_YEAR})\b)?",
+        re.IGNORECASE,
     ),
     re.compile(rf"\b(?P<month>{_NAMES})\b\.?,? (?:of )?(?P<y>{_YEAR})\b", re.IGNORECASE),
 ]
@@ -51,7 +63,24 @@ _CLOCK = re.compile(
 _HOUR = re.compile(
     r"(?<![\d:.])(?P<h>\d{1,2}) ?(?P<half>[ap])(?:\.m\b\.?|m\b)|\b(?P<word>noon|midday|midnight)\b", re.IGNORECASE
 )
-_OCLOCK = re.compile(r"(?<![\d:.])(?P<h>\d{1,2}) o'clock", re.IGNORECASE)
+_SPELT_HOUR = {
+    word: number
+    for number, word in enumerate(word_list("one two three four five six seven eight nine ten eleven twelve"), 1)
+}
+_SPELT = "|".join(_SPELT_HOUR)
+_HALVES = {"morning": "a", "afternoon": "p", "evening": "p", "night": "p"}
+_OCLOCK = re.compile(
+    rf"(?<![\d:.])\b(?P<h>\d{{1,2}}|{_SPELT})(?: ?(?P<clock>o'clock|uhr(?![^\W\d])|heures?\b|h\b))?"
+    r"(?: (?:in the|at) (?P<part>morning|afternoon|evening|night)\b)?",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    rf"\b(?P<part>half|a quarter|quarter|\d{{1,2}}(?: minutes)?|five|ten|twenty) (?P<side>past|to) "
+    rf"(?P<h>\d{{1,2}}(?![\d:.,])|{_SPELT}|noon|midnight)\b"
+    r"(?: ?(?:(?P<half>[ap])\.?m\b|in the (?P<of>morning|afternoon|evening)))?",
+    re.IGNORECASE,
+)
+_PARTS_OF_HOUR = {"half": 30, "a quarter": 15, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +99,25 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class KnownDates:
-    """The dates and times of the sources."""
+    """The dates and times of the sources. `days` also has every date with less said of it: May 3 of May 3, 2024."""
 
     days: frozenset[tuple[int | None, int | None, int | None]]
+    yearless: frozenset[tuple[int | None, int | None]]
+    """Month and day of dates that the sources give without a year, with less said of them too."""
     minutes: frozenset[int]
 
     @classmethod
     def of(cls, text: str) -> KnownDates:
         found = dates(text)
+        days = {day for date in found for day in date.days}
+        yearless = {(month, day) for year, month, day in days if year is None}
         return cls(
-            frozenset(day for date in found for day in date.days),
+            frozenset(
+                (year if with_year else None, month if with_month else None, day if with_day else None)
+                for year, month, day in days
+                for with_year, with_month, with_day in product((True, False), repeat=3)
+            ),
+            frozenset(less for month, day in yearless for less in ((month, day), (month, None), (None, day))),
             frozenset(minute for date in found for minute in date.minutes),
         )
 
@@ -87,14 +125,10 @@ class KnownDates:
         """Whether the sources have it. A source's date without a year matches every year that the sources name."""
         if date.minutes:
             return not date.minutes.isdisjoint(self.minutes)
-        return any(self._is_day(*day, years) for day in date.days)
-
-    def _is_day(self, year: int | None, month: int | None, day: int | None, years: frozenset[int]) -> bool:
-        for known_year, known_month, known_day in self.days:
-            same = month in (None, known_month) and day in (None, known_day)
-            if same and (year in (None, known_year) or (known_year is None and year in years)):
-                return True
-        return False
+        return any(
+            (year, month, day) in self.days or (year in years and (month, day) in self.yearless)
+            for year, month, day in date.days
+        )
 
 
 def dates(text: str) -> list[Date]:
@@ -170,15 +204,30 @@ def _times(text: str) -> Iterator[Date]:
         # 3.50 is a price or a length unless am or pm follows.
         if hour <= 24 and (half or ":" in found[0]):
             yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, minute, half))
-    for pattern in (_HOUR, _OCLOCK):
-        for found in pattern.finditer(text):
-            parts = found.groupdict()
-            if parts.get("word"):
-                hour, half = (0 if parts["word"].lower() == "midnight" else 12), "exact"
-            else:
-                hour, half = int(parts["h"]), (parts.get("half") or "").lower()
-            if hour <= 24:
-                yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, 0, half))
+    for found in _HOUR.finditer(text):
+        if found["word"]:
+            hour, half = (0 if found["word"].lower() == "midnight" else 12), "exact"
+        else:
+            hour, half = int(found["h"]), found["half"].lower()
+        if hour <= 24:
+            yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, 0, half))
+    for found in _OCLOCK.finditer(text):
+        half = _HALVES.get((found["part"] or "").lower(), "")
+        if (found["clock"] or half) and (hour := _hour(found["h"])) <= 24:
+            yield Date(found.start(), found.end(), found[0], minutes=_minutes(hour, 0, half))
+    for found in _PAST.finditer(text):
+        half = (found["half"] or _HALVES.get((found["of"] or "").lower(), "")).lower()
+        part = found["part"].lower()
+        away = _PARTS_OF_HOUR.get(part) or int(re.sub(r"\D", "", part) or 0)
+        moved = -away if found["side"].lower() == "to" else away
+        if (hour := _hour(found["h"])) <= 24 and away < 60:
+            at = {(minute + moved) % 1440 for minute in _minutes(hour, 0, half)}
+            yield Date(found.start(), found.end(), found[0], minutes=frozenset(at))
+
+
+def _hour(text: str) -> int:
+    word = text.lower()
+    return {"noon": 12, "midnight": 0}.get(word) or _SPELT_HOUR.get(word) or (int(word) if word.isdigit() else 0)
 
 
 def _minutes(hour: int, minute: int, half: str) -> frozenset[int]:

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import regex
 
+from stepdown.judges.content import STOP_WORDS
 from stepdown.judges.guards.dates import MONTHS
 from stepdown.judges.text import word_list
 
@@ -72,8 +73,31 @@ class KnownNames:
         return self.words[place] == text if whole else self.words[place].startswith(text)
 
 
-def names(text: str) -> list[Name]:
+_HIDDEN = regex.compile(
+    r"\b(?:named|called|mr|mrs|ms|dr|prof|sir|king|queen|saint)\.? (?P<first>\p{Ll}[\p{Ll}'-]++)"
+    r"(?: (?P<second>\p{Ll}[\p{Ll}'-]++))?+"
+)
+
+
+def lower_case_names(text: str) -> list[Name]:
+    """Words in small letters behind a title, or behind `named` and `called`: names that hide.
+
+    >>> [name.text for name in lower_case_names("It is called elbow falls, says dr. brandt.")]
+    ['elbow falls', 'brandt']
+    """
+    found = []
+    for match in _HIDDEN.finditer(text):
+        words = [word for word in (match["first"], match["second"]) if word]
+        kept = [word for word in words if word not in _OPENING and word not in _JOINING]
+        if kept and kept[0] == words[0]:
+            found.append(Name(" ".join(kept), tuple(kept)))
+    return found
+
+
+def names(text: str, is_german: bool = False) -> list[Name]:
     """The names in a sentence in plain form. Its first word alone is no name, unless it is written like one.
+
+    `is_german`: all nouns are written with a capital, so only acronyms and several capitals in a row make a name.
 
     >>> [name.text for name in names("However, Ada Lovelace met the Duke of Wellington and NASA in Bath.")]
     ['Ada Lovelace', 'Duke of Wellington', 'NASA', 'Bath']
@@ -86,6 +110,8 @@ def names(text: str) -> list[Name]:
         kept = _without_opening(run) if run[0].start() in openings else run
         words = [match[0] for match in kept]
         named = [word for word in words if word not in _JOINING and _folded(word) not in _CALENDAR | _NO_NAMES]
+        if is_german and not (len(named) > 1 and len(kept) == len(run)) and not any(map(_is_acronym, named)):
+            continue
         if any(len(word) > 1 for word in named):
             found.append(Name(text[kept[0].start() : kept[-1].end()], tuple(named)))
     return found
@@ -122,7 +148,7 @@ def _without_opening(run: list[regex.Match[str]]) -> list[regex.Match[str]]:
     first = run[0][0]
     if len(run) == 1:
         return run if _is_acronym(first) or any(letter.isupper() for letter in first[1:]) else []
-    if first.casefold() in _OPENING or first.endswith(("ing", "ly", "ed")):
+    if first.casefold() in _OPENING | STOP_WORDS or first.endswith(("ing", "ly", "ed")):
         rest = run[1:]
         while rest and rest[0][0] in _JOINING:
             rest = rest[1:]

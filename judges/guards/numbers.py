@@ -42,8 +42,12 @@ _HALVED = {"halved": Fraction(1, 2), "halving": Fraction(1, 2)}
 
 _WORD = "|".join(sorted([*_SMALL, *_SCALES], key=len, reverse=True))
 _SPELT = regex.compile(rf"\b(?:{_WORD})\b(?:(?:-| and | )(?:{_WORD})\b)*+", regex.IGNORECASE)
+NUMBER_WORD = rf"(?:{_WORD})"
 _DIGITS = regex.compile(
-    r"(?P<whole>\d{1,3}(?:,\d{3})++(?!\d)|\d{1,3}(?:[ ']\d{3})++(?!\d)|\d++)(?P<decimals>\.\d++)?+"
+    r"(?:(?P<whole>\d{1,3}(?:\.\d{3})++)(?P<decimals>,\d++)(?![.,]?\d)"
+    r"|(?P<whole>\d{1,3}(?:\.\d{3}){2,}+)(?![.,]?\d)"
+    r"|(?<![\d,])(?P<whole>\d++)(?P<decimals>,\d{1,2})(?![\d,]|\.\d)"
+    r"|(?P<whole>\d{1,3}(?:,\d{3})++(?!\d)|\d{1,3}(?:[ ']\d{3})++(?!\d)|\d++)(?P<decimals>\.\d++)?+)"
     r"(?:(?P<ordinal>st|nd|rd|th)\b|(?P<glued>k|m|mn|mio|b|bn|tn)\b)?+",
     regex.IGNORECASE,
 )
@@ -60,17 +64,30 @@ _HEDGE = regex.compile(
     r"than|up to|at least|at most|~|≈)[ ]?[$€£¥₹]?$",
     regex.IGNORECASE,
 )
+_SEPARATORS = regex.compile(r"[,.' ]")
+_ONE_COMMA = regex.compile(r"\d{1,3},\d{3}")
+_MINUS = regex.compile(r"(?:^|[\s(\[=:<>~/])(-|[+]-|minus )$", regex.IGNORECASE)
+_BELOW_ZERO = regex.compile(
+    r"[ ]?(?:°[CF]?|degrees?(?: celsius| fahrenheit| centigrade)?)?[ ](?:below|under)[ ](?:zero|freezing)\b",
+    regex.IGNORECASE,
+)
+_LESSENING = regex.compile(
+    r"\b(?:fell|falls?|fallen|drop\w*|declin\w*|decreas\w*|los[ts]\w*|loses?|lower|down|reduc\w*|shr[aiu]nk\w*|negative|"
+    r"below|deficit|minus|gesunken|sank|fiel)\b",
+    regex.IGNORECASE,
+)
+"""Words by which `it fell by 3%` says what `-3%` says."""
 _CITATION = regex.compile(r"\[\d{1,3}\]")
 _SOURCE = regex.compile(
     r"\b(?:passages?|sources?|documents?) \d{1,3}(?:(?:, and |, | and | & )\d{1,3})*+(?![\d.,]\d)", regex.IGNORECASE
 )
 """References to passages by number: they say nothing about the subject."""
-_ROUNDED = Fraction(5, 100)
+ROUNDED = Fraction(5, 100)
 """How far an answer that says `about` may be from the number that it rounds, as a share of it."""
 _LONGEST = 30
 """Numbers of more digits are compared as text."""
 
-ReadingKind = Literal["plain", "ratio", "percent", "text"]
+ReadingKind = Literal["plain", "ratio", "percent", "times", "text"]
 Reading = tuple[ReadingKind, Fraction | str]
 
 
@@ -109,11 +126,14 @@ class KnownNumbers:
                 readings.add(("ratio", _HALVED[word]))
             else:
                 readings.add(("plain", Fraction(_TIMES.get(word) or _ORDINALS[word])))
-        if "%" in text or regex.search(r"per ?cent", text, regex.IGNORECASE):
-            # A table says percent only once, in its heading.
-            readings |= {("percent", value) for kind, value in readings if kind == "plain"}
+        readings |= set(_percentages_of_tables(text))
         plain = tuple(sorted({value for kind, value in readings if kind == "plain" and isinstance(value, Fraction)}))
         return cls(frozenset(readings), plain)
+
+    def is_negated(self, number: Number, sentence: str) -> bool:
+        """Whether the sources have the number below zero, and the sentence says so in words."""
+        negated = {(kind, -value) for kind, value in number.readings if isinstance(value, Fraction)}
+        return not negated.isdisjoint(self.readings) and _LESSENING.search(sentence) is not None
 
     @property
     def years(self) -> frozenset[int]:
@@ -131,8 +151,43 @@ class KnownNumbers:
         )
 
     def _near(self, value: Fraction) -> bool:
-        place = bisect_left(self.sorted, value * (1 - _ROUNDED))
-        return place < len(self.sorted) and self.sorted[place] <= value * (1 + _ROUNDED)
+        place = bisect_left(self.sorted, value * (1 - ROUNDED))
+        return place < len(self.sorted) and self.sorted[place] <= value * (1 + ROUNDED)
+
+
+_PERCENT = regex.compile(r"%|per ?cent|\bpct\b", regex.IGNORECASE)
+_IN_CELLS = regex.compile(r"[|\t]|\S {2,}\S")
+_PERCENT_LIST = regex.compile(
+    r"(?<![\d.,])(?:\d++(?:\.\d++)?+(?:, (?:and |or )?| and | or | to | ?- ?| ?/ ?))++"
+    r"\d++(?:\.\d++)?+ ?(?:%|per ?cent)",
+    regex.IGNORECASE,
+)
+"""`40, 50 and 60%`"""
+
+
+def _percentages_of_tables(text: str) -> Iterator[Reading]:
+    """Numbers that are percentages and do not say so: in a list before one that does, in a table whose head does."""
+    listed = [match[0] for match in _PERCENT_LIST.finditer(text)]
+    in_table = False
+    for line in text.split("\n"):
+        in_table = (in_table or _PERCENT.search(line) is not None) and _IN_CELLS.search(line) is not None
+        listed += [line] if in_table else []
+    for part in listed:
+        yield from (
+            ("percent", value) for number in _in_digits(part) for kind, value in number.readings if kind == "plain"
+        )
+
+
+def value_of(text: str) -> Fraction | None:
+    """The value of a number that stands alone, in digits or in words; None where it has none.
+
+    >>> value_of("twelve"), value_of("3.5"), value_of("many")
+    (Fraction(12, 1), Fraction(7, 2), None)
+    """
+    if text[:1].isdigit():
+        return Fraction(text)
+    values = _values(_split(text)) if _SPELT.fullmatch(text) else []
+    return Fraction(values[0]) if values else None
 
 
 def figures(text: str) -> list[Number]:
@@ -157,16 +212,29 @@ def figures(text: str) -> list[Number]:
 
 def _in_digits(text: str) -> Iterator[Number]:
     for found in _DIGITS.finditer(text):
-        whole = regex.sub(r"[,' ]", "", found["whole"])
-        if len(whole) > _LONGEST or len(found["decimals"] or "") > _LONGEST:
+        whole, decimals = _SEPARATORS.sub("", found["whole"]), (found["decimals"] or "").replace(",", ".")
+        if len(whole) > _LONGEST or len(decimals) > _LONGEST:
             yield Number(found.start(), found.end(), found[0][:100], frozenset({("text", found[0])}))
             continue
-        value = Fraction(whole + (found["decimals"] or ""))
+        value = Fraction(whole + decimals)
         glued = _GLUED.get((found["glued"] or "").lower())
         extra: set[Reading] = set()
-        if found["decimals"] and len(found["decimals"]) == 4 and whole.strip("0"):
-            extra.add(("plain", Fraction(whole + found["decimals"][1:])))  # 1.000 is a thousand to many
-        yield _number(text, found.start(), found.end(), value, glued, extra)
+        if len(decimals) == 4 and whole.strip("0"):
+            extra.add(("plain", Fraction(whole + decimals[1:])))  # 1.000 is a thousand to many
+        elif _ONE_COMMA.fullmatch(found["whole"]):
+            extra.add(("plain", Fraction(found["whole"].replace(",", "."))))  # and 1,234 less than two
+        yield _signed(text, _number(text, found.start(), found.end(), value, glued, extra))
+
+
+def _signed(text: str, number: Number) -> Number:
+    """The number with a minus before it, or `below zero` behind it, taken with it."""
+    before = _MINUS.search(text, max(0, number.start - 8), number.start)
+    after = _BELOW_ZERO.match(text, number.end)
+    if before is None and after is None:
+        return number
+    start, end = before.start(1) if before else number.start, after.end() if after else number.end
+    readings = frozenset((kind, -value) for kind, value in number.readings if isinstance(value, Fraction))
+    return Number(start, end, text[start:end], readings, number.hedged)
 
 
 def _spelt(text: str) -> Iterator[Number]:
@@ -238,7 +306,7 @@ def _whole_after(text: str, end: int, part: Fraction) -> tuple[Fraction, int] | 
         return None
     digits, spelt = _DIGITS.match(text, between.end()), _SPELT.match(text, between.end())
     if digits and not digits["ordinal"] and not digits["decimals"] and len(digits["whole"]) <= _LONGEST:
-        whole, after = int(regex.sub(r"[,' ]", "", digits["whole"])), digits.end()
+        whole, after = int(_SEPARATORS.sub("", digits["whole"])), digits.end()
     elif spelt and (values := _values(_split(spelt[0]))):
         whole, after = values[0], spelt.end()
     else:

@@ -96,9 +96,12 @@ def claim(sentence: str, evidence: Sequence[str]) -> dict[str, Any]:
 
 def item(line: str, evidence: Sequence[str]) -> dict[str, Any]:
     """Whether the evidence has a listed item after all."""
-    number, text = re.match(r"(\d+)\. \w+ '(.*?)' in: ", line).groups()  # type: ignore[union-attr]
+    number, kind, text, said = re.match(r"(\d+)\. (\w+) ['\"](.*?)['\"]( \(the user said it\))? in: ", line).groups()  # type: ignore[union-attr]
+    if kind == "sentence":
+        found = claim(text, evidence)
+        return {"item": int(number), "status": found["status"], "evidence_quotes": found["evidence_quotes"]}
     where = next((piece for piece in evidence if text.casefold() in piece.casefold()), None)
-    status = "supported" if where else "unsupported"
+    status = "supported" if where else "given" if said else "unsupported"
     return {"item": int(number), "status": status, "evidence_quotes": [where] if where else []}
 
 

@@ -93,7 +93,7 @@ def careful(request: Request) -> Report:
 
 
 def _settled(line: str, claims: list[dict[str, Any]]) -> dict[str, Any]:
-    found = re.match(r"(\d+)\. \w+ ['\"](.*?)['\"] in: ", line)
+    found = re.match(r"(\d+)\. \w+ ['\"](.*?)['\"](?: \(the user said it\))? in: ", line)
     assert found is not None
     claim = next(claim for claim in claims if found[2] in claim["answer_quote"])
     status = "derived" if claim["status"] == "supported" else "unsupported"

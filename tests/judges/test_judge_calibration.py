@@ -79,7 +79,7 @@ def test_the_human_rated_file_comes_out_as_its_figures_say() -> None:
         for k, line in table["guards"].items()
         if k in {"pass_given_bad", "pass_given_good"}
     }
-    assert flagged == {"pass_given_bad": 15, "pass_given_good": 32}
+    assert flagged == {"pass_given_bad": 23, "pass_given_good": 56}
     low, high = found["comparison"]["gain"]["interval"]
     assert (low > 0) == found["comparison"]["claim"].startswith("the combination beats")
     assert low < found["comparison"]["gain"]["value"] < high

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig, Thresholds
+from stepdown.builder.errors import Technical
 from stepdown.builder.records import Response, Stop, ToolCall, Verdict
 from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
-from stepdown.judges.decision import MOST_ITEMS, QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.checking import QuoteChecker
+from stepdown.judges.decision import failure_reasons, report_problems
 from stepdown.judges.guards import unsourced_items
 from stepdown.judges.panel import judge_case, panel_verdict
 from stepdown.judges.report import MalformedReport, Report, report_of
@@ -116,14 +118,14 @@ def test_a_figure_in_a_claim_without_support_fails_whatever_else_has_it(answer: 
     made_up = {"answer_quote": answer, "kind": "other", "crucial": False, "status": "unsupported"}
     items = [{"item": 1, "status": "derived", "evidence_quotes": ["built in 1790"]}] * len(checker.items)
     one = report(claims=[*FINE["claims"], {**made_up, "evidence_quotes": quotes}], items=items)
-    assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == ["unsupported claim"]
+    assert "unsupported claim" in [reason.rule for reason in failure_reasons(one, checker, Thresholds())]
 
 
 def test_one_word_is_a_quote_where_the_evidence_is_one_word() -> None:
     checker = QuoteChecker(
         CASE.model_copy(update={"evidence": (EvidencePassage(text="Lisbon."), EvidencePassage(text="No, Porto"))}), ()
     )
-    assert [checker.in_evidence(quote) for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
+    assert [checker.passages.fault(quote) is None for quote in ("Lisbon", "Porto", "no Porto")] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -139,14 +141,14 @@ def test_the_number_of_a_source_need_not_be_quoted(said: str, believed: bool) ->
     assert (report_problems(one, checker, Thresholds()) == []) is believed
 
 
-def test_a_part_is_not_given_by_words_of_which_some_have_no_support() -> None:
+def test_what_nobody_supports_fails_though_nobody_relies_on_it() -> None:
     case = CASE.model_copy(update={"answer": "Monks of the abbey built it in 1790. The Marsh family owns it."})
     supported = {**FINE["claims"][0], "answer_quote": "built it in 1790"}
     made_up = {"answer_quote": "Monks of the abbey", "kind": "other", "crucial": False, "status": "unsupported"}
-    for quote, expected in (("Monks of the abbey built it", ["missing part"]), ("built it in 1790", [])):
-        parts = [{**FINE["parts"][0], "answer_quote": quote}, FINE["parts"][1]]
-        one = report(claims=[supported, FINE["claims"][1], made_up], parts=parts)
-        assert [reason.rule for reason in failure_reasons(one, QuoteChecker(case, ()), Thresholds())] == expected
+    parts = [{**FINE["parts"][0], "answer_quote": "built it in 1790"}, FINE["parts"][1]]
+    one = report(claims=[supported, FINE["claims"][1], made_up], parts=parts)
+    reasons = failure_reasons(one, QuoteChecker(case, ()), Thresholds())
+    assert [reason.rule for reason in reasons] == ["unsupported claim"]
 
 
 def test_a_harmless_name_does_not_free_a_claim_about_it() -> None:
@@ -156,7 +158,8 @@ def test_a_harmless_name_does_not_free_a_claim_about_it() -> None:
     one = report(
         claims=[*FINE["claims"], {**made_up, "status": "unsupported"}], items=[{"item": 1, "status": "harmless"}]
     )
-    assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == ["unsupported claim"]
+    rules = [reason.rule for reason in failure_reasons(one, checker, Thresholds())]
+    assert rules == ["unsupported claim", "unsupported name"]
 
 
 def test_the_label_of_a_passage_supports_nothing() -> None:
@@ -165,7 +168,7 @@ def test_the_label_of_a_passage_supports_nothing() -> None:
     checker = QuoteChecker(case, unsourced_items(case))
     assert [item.text for item in checker.items] == ["7"]
     assert "7 wheels" in checker.items[0].context
-    assert [checker.in_evidence(quote) for quote in ("Passage 7", "Mills of 1790")] == [False, True]
+    assert [checker.passages.fault(quote) is None for quote in ("Passage 7", "Mills of 1790")] == [False, True]
 
 
 def test_how_it_is_said_lowers_no_verdict() -> None:
@@ -191,7 +194,7 @@ def test_thresholds_are_the_config_s() -> None:
         (("parts", 0), {"answer_quote": "In 1890"}, "parts.0.answer_quote"),
         (("parts", 0), {"answer_quote": ""}, "parts.0.answer_quote"),
         (("claims", 1), {"answer_quote": "It was built"}, "parts.1: no claim quotes what gives it"),
-        (("claims", 2), {"answer_quote": "It was built"}, "no claim quotes sentence 3"),
+        (("claims", 2), {"answer_quote": "It was built"}, "claims.2 is no_claim"),
         (("claims", 0), {"answer_quote": "It was built in"}, "no claim quotes a figure of sentence 1"),
         ((), {"items": [{"item": 1, "status": "harmless"}]}, "each of the 0 listed items"),
         (("completeness",), {"rating": 5, "grounds": ["missing"]}, "completeness is 5, and its grounds name"),
@@ -209,13 +212,13 @@ def test_a_report_that_can_not_be_true_is_not_believed(
     ("quotes", "believed"),
     [
         (["It has two wheels.", "The mill was built in 1790."], True),
-        (["It has two wheels."], True),
-        (["It belongs to the Marsh family.", "It has two wheels."], True),
+        (["It has two wheels."], False),
+        (["It belongs to the Marsh family.", "It has two wheels."], False),
         (["It belongs to the Marsh family."], False),
         (["It has three wheels.", "The mill was built in 1790."], False),
     ],
 )
-def test_what_is_derived_rests_on_something_to_count_or_reckon_with(quotes: list[str], believed: bool) -> None:
+def test_what_is_derived_must_come_out_when_code_reckons_it(quotes: list[str], believed: bool) -> None:
     one = report("claims", 0, status="derived", evidence_quotes=quotes)
     assert (report_problems(one, CHECKER, Thresholds()) == []) == believed
 
@@ -227,11 +230,13 @@ def test_a_quote_that_is_not_there_supports_nothing_even_if_nobody_asks_again() 
 @pytest.mark.parametrize(
     ("status", "quotes", "believed", "failed"),
     [
-        ("derived", ["The mill was built in 1790"], True, []),
-        ("supported", ["The mill was built in 1790"], True, []),
+        ("derived", ["built in 1790 and burned down 200 years later"], True, []),
+        ("supported", ["built in 1790 and burned down 200 years later"], True, []),
         ("unsupported", [], True, ["unsupported number"]),
         ("uncertain", [], True, ["unsupported number"]),
         ("harmless", [], False, ["unsupported number"]),
+        ("given", [], False, ["unsupported number"]),
+        ("derived", ["The mill was built in 1790"], False, ["unsupported number"]),
         ("derived", ["The mill has stood for long"], False, ["unsupported number"]),
         ("derived", [], False, ["unsupported number"]),
     ],
@@ -239,14 +244,22 @@ def test_a_quote_that_is_not_there_supports_nothing_even_if_nobody_asks_again() 
 def test_a_listed_figure_is_settled_by_evidence_or_fails(
     status: str, quotes: list[str], believed: bool, failed: list[str]
 ) -> None:
-    case = CASE.model_copy(update={"answer": "It was built in 1790, 200 years before 1990. The Marsh family owns it."})
+    told = EvidencePassage(text="The mill was built in 1790 and burned down 200 years later. The Marsh family owns it.")
+    answer = "It was built in 1790 and burned down in 1990. The Marsh family owns it."
+    case = CASE.model_copy(update={"answer": answer, "evidence": (told,)})
     checker = QuoteChecker(case, unsourced_items(case))
-    assert [item.text for item in checker.items] == ["200", "1990"]
-    claims = [{**FINE["claims"][0], "answer_quote": "It was built in 1790, 200 years before 1990."}, FINE["claims"][1]]
-    entry = {"status": status, "evidence_quotes": quotes}
-    other = {"item": 2, "status": "derived", "evidence_quotes": ["built in 1790"]}
+    assert [item.text for item in checker.items] == ["1990"]
+    claims = [
+        {
+            **FINE["claims"][0],
+            "answer_quote": "It was built in 1790 and burned down in 1990.",
+            "evidence_quotes": ["The mill was built in 1790 and burned down 200 years later."],
+        },
+        {**FINE["claims"][1], "evidence_quotes": ["The Marsh family owns it."]},
+    ]
+    entry = {"item": 1, "status": status, "evidence_quotes": quotes}
     parts = [{**FINE["parts"][0], "answer_quote": "built in 1790"}, FINE["parts"][1]]
-    one = report(claims=claims, parts=parts, items=[{"item": 1, **entry}, other])
+    one = report(claims=claims, parts=parts, items=[entry])
     assert (report_problems(one, checker, Thresholds()) == []) == believed
     assert [reason.rule for reason in failure_reasons(one, checker, Thresholds())] == failed
 
@@ -307,11 +320,25 @@ def panel(models: int, samples: int, rule: str) -> JudgeConfig:
     return JudgeConfig(models=members, samples=samples, rule=rule)
 
 
-def test_an_answer_of_nothing_but_strange_figures_needs_no_judge() -> None:
-    case = CASE.model_copy(update={"answer": " and ".join(str(5000 + n) for n in range(MOST_ITEMS + 1))})
-    finding = judge_case(case, panel(1, 1, "unanimous"), Nobody(), "s")
-    assert finding.verdict is Verdict.FAIL
-    assert finding.opinions == ()
+class Unreachable:
+    """A judge that is down: how often it was asked."""
+
+    asked = 0
+
+    def fetch(self, question: Any) -> Any:
+        self.asked += 1
+        raise Technical("down")
+
+    def note_failed(self, attempts: Sequence[str]) -> None:
+        pass
+
+
+def test_an_answer_of_nothing_but_strange_figures_is_for_the_judge_too() -> None:
+    """An honest table of a hundred sums has as many: no count of them is a verdict."""
+    case = CASE.model_copy(update={"answer": " and ".join(str(5000 + n) for n in range(100))})
+    judge = Unreachable()
+    finding = judge_case(case, panel(1, 1, "unanimous"), judge, "s")
+    assert (finding.verdict, len(finding.items), judge.asked) == (Verdict.TECHNICAL, 100, 1)
 
 
 @pytest.mark.parametrize("answer", ["!!!", "\u200b\x00", "👍"])

@@ -10,7 +10,8 @@ import pytest
 
 from stepdown.builder.config.protocol import Thresholds
 from stepdown.builder.records import Response, ToolCall
-from stepdown.judges.decision import QuoteChecker, failure_reasons, report_problems
+from stepdown.judges.checking import QuoteChecker
+from stepdown.judges.decision import failure_reasons, report_problems
 from stepdown.judges.guards import unsourced_items
 from stepdown.judges.rendering import rendered
 from stepdown.judges.report import TOOL_NAME, MalformedReport, report_of
@@ -113,12 +114,10 @@ def test_what_is_missing_is_not_made_up(missing: str) -> None:
 
 def test_an_answer_of_many_lines_can_be_gone_through_line_by_line() -> None:
     entry = next(entry for entry in ENTRIES if entry.is_honest)
-    case = entry.case.model_copy(
-        update={"answer": "\n".join([entry.case.answer, *["- It is as the text has it."] * 150])}
-    )
+    case = entry.case.model_copy(update={"answer": "\n".join([entry.case.answer, *["- I hope this helps."] * 150])})
     items = unsourced_items(case)
     seen = playing.careful({"messages": rendered(entry.case, items).messages})
-    line = {"answer_quote": "It is as the text has it", "kind": "no_claim", "crucial": False, "status": "supported"}
+    line = {"answer_quote": "I hope this helps", "kind": "no_claim", "crucial": False, "status": "supported"}
     report = report_of(CHANNELS["a call"](json.dumps({**seen, "claims": [*seen["claims"], *[line] * 150]})))
     checker = QuoteChecker(case, items)
     assert report_problems(report, checker, Thresholds()) == []

@@ -14,7 +14,7 @@ def found(evidence: str, answer: str, query: str = "What?") -> list[tuple[str, s
     case = JudgeCase(
         kind="rag", turns=(Turn(speaker="user", text=query),), evidence=(EvidencePassage(text=evidence),), answer=answer
     )
-    return [(item.kind, item.text) for item in unsourced_items(case)]
+    return [(item.kind, item.text) for item in unsourced_items(case) if item.kind != "sentence"]
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,21 @@ def test_what_no_source_has_is_an_item(evidence: str, answer: str, item: tuple[s
     assert item in found(evidence, answer)
 
 
-def test_the_user_s_own_words_are_a_source_and_references_are_none() -> None:
-    assert found("nothing", "With 17 guests you are 17.", query="We are 17 guests.") == []
+def test_only_the_evidence_is_a_source() -> None:
+    """What a user said may be false, what an assistant said is not true by that, and references were not seen."""
     case = JudgeCase(
         kind="rag",
-        turns=(Turn(speaker="user", text="?"),),
+        turns=(
+            Turn(speaker="user", text="Why was it built in 1890?"),
+            Turn(speaker="assistant", text="It was built in 1891."),
+            Turn(speaker="user", text="We are 17 guests."),
+        ),
         evidence=(EvidencePassage(text="nothing"),),
-        references=("It is 17.",),
-        answer="It is 17.",
+        references=("It is 18.",),
+        answer="It is of 1890, or of 1891. You are 17, or 18.",
     )
-    assert [item.text for item in unsourced_items(case)] == ["17"]
+    items = [(item.text, item.said_by_user) for item in unsourced_items(case)]
+    assert items == [("1890", True), ("1891", False), ("17", True), ("18", False)]
 
 
 def test_an_item_is_listed_once_with_its_sentence() -> None:
@@ -147,3 +152,86 @@ def test_long_hostile_text_is_read_in_one_go(piece: str) -> None:
     """A pattern that looks back over all of the text at every place would take hours at this length."""
     text = piece * (20_000 // len(piece))
     assert [kind for kind, _ in found("x", text)].count("unit") == 0
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer", "item"),
+    [
+        ("a low of -5 °C", "a low of 5 °C", "5"),
+        ("a low of 5 °C", "a low of −5 °C", "-5"),
+        ("less than 5 days", "more than 5 days", "5"),
+        ("n < 30", "n > 30", "30"),
+        ("at least 18 years", "at most 18 years", "18"),
+        ("5 mg of iron", "5 µg of iron", "5 μg"),
+        ("3 kW, later 8 kWh", "3 kWh", "3 kWh"),
+        ("100 MB", "100 Mb", "100 Mb"),
+        ("twice a week", "three times a week", "three times a week"),
+        ("every week", "every month", "every month"),
+        ("daily", "hourly", "hourly"),
+        ("rose by a third", "It doubled.", "doubled"),
+        ("35 litres", "3,5 litres", "3,5"),
+        ("1.234,5 kg", "12345 kg", "12345"),
+        ("nine in the morning", "nine in the evening", "nine in the evening"),
+        ("half past three", "half past four", "half past four"),
+        ("open until 5 pm", "open until quarter to six", "quarter to six"),
+        ("40% of women smoke, 60% of men", "40% of children smoke", "40%"),
+        ("40 members agreed, and 20% of guests", "40% agreed", "40%"),
+        ("am 3. Mai 1871", "on 4 May 1871", "4 May 1871"),
+        ("a keeper", "a keeper named brandt", "brandt"),
+    ],
+)
+def test_what_differs_in_sign_unit_frequency_or_base_is_an_item(evidence: str, answer: str, item: str) -> None:
+    assert item in [text for _, text in found(evidence, answer)]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer"),
+    [
+        ("a low of -5 °C", "a low of minus 5 °C, 5 degrees below zero"),
+        ("a change of -3%", "It fell by 3%."),
+        ("fewer than 5 days", "less than 5 days, no more than 5"),
+        ("the limit is 5 kg", "at most 5 kg"),
+        ("5 µg", "5 mcg, 5 micrograms"),
+        ("once a week", "weekly, every week"),
+        ("every second month", "every other month"),
+        ("0.20 euros a day", "0.20 euros for every day"),
+        ("two times the size", "twice the size"),
+        ("3.5 litres", "3,5 litres"),
+        ("1,234.5 kg", "1.234,5 kg"),
+        ("at 15:45", "a quarter to four, 3:45 in the afternoon"),
+        ("at nine o'clock", "at 9:00"),
+        ("40% of all women", "40% of the women"),
+        ("| share (%) |\n| 40 |", "40%"),
+        ("on 3 May 1871", "am 3. Mai 1871, le 3 mai 1871, el 3 de mayo de 1871"),
+        (
+            "a tower of 42 metres by the sea",
+            "Der Turm am Meer ist 42 Meter hoch und steht auf einem Felsen bei der Stadt.",
+        ),
+    ],
+)
+def test_the_same_sign_unit_frequency_and_base_in_other_words_is_none(evidence: str, answer: str) -> None:
+    assert found(evidence, answer) == []
+
+
+def test_a_name_is_found_in_an_answer_of_another_language() -> None:
+    german = "Der Turm wurde von Ole Brandt gebaut und ist 42 Meter hoch, und das Licht ist nicht alt."
+    assert found("The tower is 42 metres tall and the light is new.", german) == [("name", "Ole Brandt")]
+
+
+def test_many_dates_are_compared_at_once() -> None:
+    """Ten thousand dates on each side: to compare all pairs would take minutes."""
+    days = [
+        f"{year}-{month:02}-{day:02}" for year in range(1970, 2000) for month in range(1, 13) for day in range(1, 29)
+    ]
+    assert found("\n".join(days), " ".join(days)) == []
+
+
+def test_a_sentence_that_is_all_new_is_raised_and_one_that_is_not_is_not() -> None:
+    text = "The mill was built of red bricks by the Marsh family, who sold it to the town when the river ran dry."
+    case = JudgeCase(
+        kind="rag",
+        turns=(Turn(speaker="user", text="?"),),
+        evidence=(EvidencePassage(text=text),),
+        answer="The Marsh family built the mill of bricks. Visitors should bring warm clothes and sturdy boots.",
+    )
+    assert [(item.kind, item.text[:8]) for item in unsourced_items(case)] == [("sentence", "Visitors")]
