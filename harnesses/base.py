@@ -19,14 +19,26 @@ from importlib.metadata import version as version_of
 from inspect import signature
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from stepdown.builder.records import Instance, Mask, Message, Prefix, Response, Ruling, Sample
 from stepdown.harnesses.spelling import refuse_near_misses
 from stepdown.judges.case import JudgeCase
 
-Checkpoint = object
-"""All that `prefix`, `doomed` and `verdict` depend on. Opaque, process-local, and never changed by use."""
+
+class Checkpoint(Protocol):
+    """Any object of a workload's own that an episode can go on from: there is no class to derive from.
+
+    It holds all that `prefix`, `doomed` and `verdict` depend on. `Episode.checkpoint` gives it after a step, and
+    `Harness.open` is given it back, any number of times: each time an episode goes on exactly as the one that it was
+    taken from would have. So it must never be changed by use. A value that can not change (a named tuple, a frozen
+    dataclass) is the best one; a state that can, a list or a container, must be copied deeply, both when it is taken
+    and when an episode goes on from it. It stays in this process and is never written to disk.
+
+    Without checkpoints an episode replays all earlier steps, which costs time and no calls. `stepdown.testing` finds a
+    checkpoint that leaves something out or is changed by use; a build can not see it, and would give wrong labels.
+    """
+
 
 Ask = Callable[[str, Prefix], Response]
 """Asks a model of the config, by its name, something beside the steps. The answer is cached and counted in the cost.

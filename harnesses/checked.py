@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
+from stepdown.builder.common.shapes import message_problems, tool_problems
 from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, ToolCall, Verdict
@@ -37,21 +38,49 @@ def opened(
     with made as episode:
         if missing := [part for part in ("prefix", "advance", "doomed", "verdict") if not hasattr(episode, part)]:
             raise Unsound(f"`open` must give an Episode, not {named(episode)}, which has no `{missing[0]}`")
-        yield _CheckedEpisode(episode, mask or harness.mask)
+        yield _CheckedEpisode(episode, mask or harness.mask, goes_on=at is not None)
 
 
 class _CheckedEpisode(Episode):
     """A workload's episode. It also puts the harness's mask on prefixes that were made without one."""
 
-    def __init__(self, own: Episode, mask: Mask | None) -> None:
-        self._own, self._mask = own, mask
+    def __init__(self, own: Episode, mask: Mask | None, goes_on: bool) -> None:
+        """`goes_on`: from a checkpoint, so what it shows first was looked at where that was taken."""
+        self._own, self._mask, self._goes_on = own, mask, goes_on
         self._last: tuple[Prefix, Prefix] | None = None
+        self._looked_at: Prefix | None = None
+        self._calls = 0
+        """Tool calls in the prefix that was looked at."""
 
     def prefix(self) -> Prefix:
         prefix = self._own.prefix()
         if not isinstance(prefix, Prefix):
             raise Unsound(f"`prefix` must return a Prefix, not {named(prefix)}")
+        self._check_messages(prefix)
         return prefix if prefix.mask is not None or self._mask is None else self._masked(prefix)
+
+    def _check_messages(self, prefix: Prefix) -> None:
+        """Raises Unsound for messages or tools that no release may hold: before anything is paid for, not after all
+        is. What was looked at before is not looked at again.
+        """
+        before = self._looked_at
+        if before is None and self._goes_on:
+            self._looked_at = prefix
+            self._calls = sum(len(message.get("tool_calls", ())) for message in prefix.messages)
+            return
+        has_grown = before is not None and prefix.grew_from(before)
+        calls, start = (self._calls, len(before.messages)) if before is not None and has_grown else (0, 0)
+        if not prefix.messages:
+            raise Unsound("`prefix` must have a message: there is nothing to show a model")
+        for index, message in enumerate(prefix.messages[start:], start):
+            found, made = message_problems(message, calls)
+            for field, problem in found:
+                raise Unsound(f"`prefix`: messages.{index}{field}: {problem}")
+            calls += made
+        if before is None or prefix.tools is not before.tools:
+            for field, problem in tool_problems(prefix.tools):
+                raise Unsound(f"`prefix`: {field}: {problem}")
+        self._looked_at, self._calls = prefix, calls
 
     def _masked(self, prefix: Prefix) -> Prefix:
         """The prefix under the harness's mask, grown from the last one where it has grown from that."""

@@ -221,7 +221,7 @@ def said(fault: str, **options: Any) -> str:
         ("forgets its checkpoint", "job-0: from the checkpoint after step 1 it does not go on as it did before"),
         ("shares a checkpoint's list", "the checkpoint before step 1 is changed by use: the ruling is another"),
         ("numbers its instances", "an instance's id must be text, not 0"),
-        ("answers a call that was not made", "the prefix of step 2 could not be published: messages.3.tool_call_id"),
+        ("answers a call that was not made", "`prefix`: messages.3.tool_call_id: answers no call"),
         ("has a slash in its name", "`name` must not hold a slash: 'work/shop'"),
         ("spoils every piece", "job-0: its own reference does not pass: fail (a piece is spoilt)"),
         (

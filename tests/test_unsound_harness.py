@@ -11,7 +11,8 @@ import pytest
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Sample, ToolCall, Verdict
 from stepdown.testing import ContractBroken, check_harness
 from tests.conftest import Shop
-from tests.workshop import CLOCK, Bench, Workshop, config
+from tests.provider import Provider
+from tests.workshop import ABILITIES, CLOCK, Bench, Workshop, config
 
 FAULTS: dict[str, tuple[str, Any, str]] = {
     "none": ("advance", None, "`advance` must return True or False, not None"),
@@ -124,6 +125,72 @@ def test_the_suite_says_the_same(fault: str) -> None:
     with pytest.raises(ContractBroken) as error:
         check_harness(Faulty, source={"needs": [[0, 1], [0, 1]]}, options={"fault": fault})
     assert str(error.value).splitlines()[1:] == [f"- job-0: {FAULTS[fault][2]}"]
+
+
+class Misshapen(Workshop):
+    """What its prefixes show is wrong in one way from a step on; its model's calls are counted by `provider`."""
+
+    def __init__(self, wrong: str, step: int = 1, **options: Any) -> None:
+        super().__init__(**options)
+        self.wrong, self.step = wrong, step
+
+    @contextmanager
+    def open(self, instance: Instance, at: Any = None) -> Iterator[Bench]:
+        with super().open(instance, at) as bench:
+            plain = bench.prefix
+            bench.prefix = lambda: self.misshapen(plain())  # type: ignore[method-assign]
+            yield bench
+
+    def misshapen(self, prefix: Prefix) -> Prefix:
+        if sum(message["role"] == "assistant" for message in prefix.messages) < self.step - 1:
+            return prefix
+        messages, tools = MISSHAPEN[self.wrong][:2]
+        return Prefix.start([*prefix.messages, *messages], tools)
+
+
+MISSHAPEN: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str]] = {
+    "a tool that is no function": ([], [{"type": "search"}], "`prefix`: tools.0: must be a function with a name"),
+    "a tool without a name": (
+        [],
+        [{"type": "function", "function": {}}],
+        "`prefix`: tools.0: must be a function with a",
+    ),
+    "an answer to no call": (
+        [{"role": "tool", "tool_call_id": "call_7", "content": "x"}],
+        [],
+        ".tool_call_id: answers no call that was made before",
+    ),
+    "an answer without an id": (
+        [{"role": "tool", "content": "x"}],
+        [],
+        ".tool_call_id: answers no call that was made before",
+    ),
+    "an unknown role": ([{"role": "critic", "content": "x"}], [], ".role: must be one of assistant, developer, system"),
+    "content of no kind": ([{"role": "user", "content": 7}], [], ".content: must be text or a list of parts"),
+}
+
+
+@pytest.mark.parametrize("wrong", MISSHAPEN)
+def test_what_no_release_could_hold_is_blocked_before_anything_is_paid_for(shop: Shop, wrong: str) -> None:
+    with Provider(ABILITIES) as provider:
+        made = config(provider.url, [[0, 1]])
+        entry = {"harness": "tests.test_unsound_harness:Misshapen", "options": {"wrong": wrong}}
+        made["protocol"]["workloads"][0] |= entry
+        built = shop.build(made)
+        assert (built.code, provider.count()) == (3, 0), built.err
+        assert MISSHAPEN[wrong][2] in built.out + built.err
+    with pytest.raises(ContractBroken) as error:
+        check_harness(Misshapen, source={"needs": [[0, 1]]}, options={"wrong": wrong})
+    assert MISSHAPEN[wrong][2] in str(error.value)
+
+
+def test_what_is_misshapen_later_is_blocked_at_that_step(shop: Shop) -> None:
+    with Provider(ABILITIES) as provider:
+        made = config(provider.url, [[0, 1, 0]])
+        entry = {"harness": "tests.test_unsound_harness:Misshapen"}
+        made["protocol"]["workloads"][0] |= entry | {"options": {"wrong": "an unknown role", "step": 2}}
+        built = shop.build(made)
+        assert (built.code, provider.count()) == (3, 1), built.err
 
 
 def without_clock(text: str) -> str:

@@ -43,6 +43,7 @@ def examine(config: Config | None) -> list[Check]:
 
 
 def _machine() -> Iterator[Check]:
+    yield Check("stepdown", True, _own_version())
     yield Check("python", sys.version_info >= (3, 11), platform.python_version())
     try:
         yield Check("disk", True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:.1f} GiB free here")
@@ -62,6 +63,13 @@ def _machine() -> Iterator[Check]:
             yield Check(package, False, f"not installed ({what})", needed=False)
     for name in installed():
         yield from _requirements(name)
+
+
+def _own_version() -> str:
+    try:
+        return version("stepdown")
+    except PackageNotFoundError:
+        return "not installed, run from its folder"
 
 
 def _config(config: Config) -> Iterator[Check]:
