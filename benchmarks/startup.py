@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-HEAVY = ("diskcache", "litellm", "numpy", "pandas", "pydantic", "rich", "tenacity", "yaml")
+HEAVY = ("diskcache", "httpcore", "httpx", "litellm", "numpy", "pandas", "pydantic", "rich", "tenacity", "yaml")
 LOADED = """
 import json, sys
 from stepdown.builder.cli.main import main

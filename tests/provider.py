@@ -255,6 +255,8 @@ class Provider:
         self.requests: list[Seen] = []
         self.most_at_once: dict[str, int] = {}
         """By model: the most requests that were under way together."""
+        self.connections = 0
+        """How many were made."""
         self.closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -268,6 +270,10 @@ class Provider:
         """How many requests came in, in all or for one model."""
         with self._lock:
             return sum(model in (None, seen.model) for seen in self.requests)
+
+    def note_connection(self) -> None:
+        with self._lock:
+            self.connections += 1
 
     def repeated(self) -> list[tuple[str, str]]:
         """The (model, digest) pairs that were asked for more than once."""
@@ -326,6 +332,10 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         # Head and body are written apart: with Nagle, each answer would wait 40 ms for the head to be acknowledged.
         disable_nagle_algorithm = True
+
+        def setup(self) -> None:
+            provider.note_connection()
+            super().setup()
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

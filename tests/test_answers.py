@@ -13,7 +13,7 @@ from stepdown.builder.errors import Technical
 from stepdown.builder.models import Client
 from stepdown.builder.records import Response, Stop, ToolCall, Usage
 from tests.provider import Ability, Answer, Fault, Provider
-from tests.test_client import HELLO, TOOLS, asked, operation, requests_of
+from tests.test_client import HELLO, ROADS, TOOLS, asked, operation, requests_of
 
 PROMPT = tokens.of_request(HELLO.messages)
 THOUGHT = [
@@ -42,8 +42,9 @@ def test_the_answer_is_what_follows_the_thought(
     assert thought in (response.extra.get("thought"), response.extra.get("reasoning"))
 
 
-def test_a_thought_that_never_ends_has_the_end_that_it_came_with() -> None:
-    response = asked(Answer("<think>\nLet me see", finish="length"))[0].response
+@pytest.mark.parametrize("family", ROADS)
+def test_a_thought_that_never_ends_has_the_end_that_it_came_with(family: str) -> None:
+    response = asked(Answer("<think>\nLet me see", finish="length"), family=family)[0].response
     assert (response.content, response.stop) == ("", Stop.LENGTH)
 
 
@@ -84,8 +85,11 @@ def test_models_that_get_no_native_tools_may_write_such_markers() -> None:
     assert not told
 
 
-def test_without_tools_on_offer_such_a_text_is_an_answer() -> None:
-    assert not asked(Answer('<tool_call>{"name": "f", "arguments": {}}</tool_call>'))[0].response.malformed
+@pytest.mark.parametrize("family", ROADS)
+def test_without_tools_on_offer_such_a_text_is_an_answer(family: str) -> None:
+    assert not asked(Answer('<tool_call>{"name": "f", "arguments": {}}</tool_call>'), family=family)[
+        0
+    ].response.malformed
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
@@ -112,9 +116,10 @@ def test_an_empty_answer_of_some_tokens_is_the_model_s_own() -> None:
     )
 
 
-def test_a_refusal_of_no_tokens_is_a_refusal() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_refusal_of_no_tokens_is_a_refusal(family: str) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}
-    assert asked(Answer(None, finish="content_filter", usage=usage))[0].response.stop is Stop.REFUSED
+    assert asked(Answer(None, finish="content_filter", usage=usage), family=family)[0].response.stop is Stop.REFUSED
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
@@ -133,16 +138,18 @@ def test_tokens_that_nobody_told_are_estimated_and_marked(usage: Any, family: st
     assert Response.from_json(json.loads(json.dumps(response.to_json()))).usage_is_estimated
 
 
-def test_what_is_known_is_counted_and_the_rest_estimated() -> None:
-    response = asked(body_of(usage={"total_tokens": 110}))[0].response
+@pytest.mark.parametrize("family", ROADS)
+def test_what_is_known_is_counted_and_the_rest_estimated(family: str) -> None:
+    response = asked(body_of(usage={"total_tokens": 110}), family=family)[0].response
     assert (response.usage, response.usage_is_estimated) == (Usage(prompt=109, completion=1), True)
-    response = asked(body_of(usage={"completion_tokens": 7}))[0].response
+    response = asked(body_of(usage={"completion_tokens": 7}), family=family)[0].response
     assert (response.usage, response.usage_is_estimated) == (Usage(prompt=PROMPT, completion=7), True)
 
 
-def test_tokens_under_other_names_are_counted_and_not_marked() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_tokens_under_other_names_are_counted_and_not_marked(family: str) -> None:
     usage = {"input_tokens": 100, "output_tokens": 10}
-    response = asked(body_of(usage=usage))[0].response
+    response = asked(body_of(usage=usage), family=family)[0].response
     assert (response.usage, response.usage_is_estimated) == (Usage(prompt=100, completion=10), False)
 
 

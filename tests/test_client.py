@@ -30,11 +30,13 @@ ADD = {
 }
 HELLO = Prefix.start([{"role": "user", "content": "hi"}])
 TOOLS = Prefix.start([{"role": "user", "content": "hi"}], [ADD])
+ROADS = ("openai", "custom_openai")
+"""Families of the OpenAI form: one is asked directly, one by LiteLLM."""
 KEY = "sk-not-a-real-key-000"  # fits no provider's shape by length
 
 
 def operation(url: str, **changes: Any) -> OperationConfig:
-    endpoint = {"api_base": url, "timeout": 5, **changes.pop("endpoint", {})}
+    endpoint = {"api_base": url, "timeout": 30, **changes.pop("endpoint", {})}
     retries = {"attempts": 3, "first_wait": 0, "longest_wait": 0.2, **changes.pop("retries", {})}
     return OperationConfig.model_validate({"endpoints": {"default": endpoint}, "retries": retries, **changes})
 
@@ -96,16 +98,20 @@ def test_the_transport_s_failures_are_retried_and_then_technical(fault: str, fam
     assert len(raised.value.reason) <= 310
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("fault", ["hang", "trickle"])
-def test_a_time_out_is_technical_also_where_the_body_trickles_in(fault: str) -> None:
+def test_a_time_out_is_technical_also_where_the_body_trickles_in(fault: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
-        asked(FAULTS[fault], endpoint={"timeout": 0.3}, retries={"attempts": 2 if fault == "hang" else 1})
+        asked(
+            FAULTS[fault], endpoint={"timeout": 0.3}, retries={"attempts": 2 if fault == "hang" else 1}, family=family
+        )
     assert requests_of(raised.value) == (2 if fault == "hang" else 1)
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("fault", ["payload_200", "rate_limit", "server_500", "drop", "not_json"])
-def test_a_call_that_recovers_keeps_the_errors_before_it(fault: str) -> None:
-    completion, provider = asked(Failing(2, FAULTS[fault], always(Answer("well"))))
+def test_a_call_that_recovers_keeps_the_errors_before_it(fault: str, family: str) -> None:
+    completion, provider = asked(Failing(2, FAULTS[fault], always(Answer("well"))), family=family)
     assert completion.response.content == "well"
     assert len(completion.attempts) == 2
     assert provider.count() == 3
@@ -123,9 +129,10 @@ def test_a_wrong_key_credit_or_model_stops_the_run_at_once(
     assert KEY not in str(raised.value)
 
 
-def test_an_exhausted_quota_stops_the_run_though_it_comes_as_429() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_an_exhausted_quota_stops_the_run_though_it_comes_as_429(family: str) -> None:
     with pytest.raises(RunStopped, match="no credit"):
-        asked(FAULTS["quota_429"])
+        asked(FAULTS["quota_429"], family=family)
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai", "anthropic"])
@@ -136,6 +143,7 @@ def test_a_prefix_that_does_not_fit_is_an_overflow(fault: str, family: str) -> N
     assert provider.count() == 1
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "given",
     [
@@ -146,16 +154,17 @@ def test_a_prefix_that_does_not_fit_is_an_overflow(fault: str, family: str) -> N
         Answer(None, message={"refusal": "I will not."}),
     ],
 )
-def test_refusals_are_refusals_and_not_retried(given: Answer | Fault) -> None:
-    completion, provider = asked(given)
+def test_refusals_are_refusals_and_not_retried(given: Answer | Fault, family: str) -> None:
+    completion, provider = asked(given, family=family)
     assert completion.response.stop is Stop.REFUSED
     assert provider.count() == 1
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("fault", ["bad_request", "unprocessable"])
-def test_another_4xx_is_technical_without_a_retry(fault: str) -> None:
+def test_another_4xx_is_technical_without_a_retry(fault: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
-        asked(FAULTS[fault])
+        asked(FAULTS[fault], family=family)
     assert requests_of(raised.value) == 1
 
 
@@ -195,28 +204,32 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     ("message", "stop"),
     [*((text, Stop.OVERFLOW) for text in OVERFLOWS), *((text, Stop.REFUSED) for text in REFUSALS)],
 )
-def test_the_words_of_many_providers_are_known(message: str, stop: Stop) -> None:
-    assert asked(error(400, message))[0].response.stop is stop
+def test_the_words_of_many_providers_are_known(message: str, stop: Stop, family: str) -> None:
+    assert asked(error(400, message), family=family)[0].response.stop is stop
 
 
-def test_messages_that_a_server_rejects_reworded_too_are_technical_without_a_retry() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_messages_that_a_server_rejects_reworded_too_are_technical_without_a_retry(family: str) -> None:
     with pytest.raises(Technical, match="order of the messages") as raised:
-        asked(error(400, "Conversation roles must alternate user/assistant/user"))
+        asked(error(400, "Conversation roles must alternate user/assistant/user"), family=family)
     assert requests_of(raised.value) == 2, "the second is LiteLLM's, with blank messages between"
 
 
-def test_an_error_between_two_kinds_keeps_its_attempts() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_an_error_between_two_kinds_keeps_its_attempts(family: str) -> None:
     with pytest.raises(Technical) as raised:
-        asked(Failing(1, FAULTS["server_500"], always(FAULTS["bad_request"])))
+        asked(Failing(1, FAULTS["server_500"], always(FAULTS["bad_request"])), family=family)
     assert len(raised.value.attempts) == 1
 
 
-def test_an_answer_cut_off_at_max_tokens_is_taken_as_it_is() -> None:
-    completion, _ = asked(Answer("abc", finish="length"))
+@pytest.mark.parametrize("family", ROADS)
+def test_an_answer_cut_off_at_max_tokens_is_taken_as_it_is(family: str) -> None:
+    completion, _ = asked(Answer("abc", finish="length"), family=family)
     assert (completion.response.content, completion.response.stop) == ("abc", Stop.LENGTH)
 
 
@@ -264,14 +277,16 @@ def test_an_empty_answer_with_a_real_end_is_the_model_s(reason: str, family: str
     assert asked(finished(reason, None), family=family)[0].response.content == ""
 
 
-def test_an_empty_answer_is_the_model_s_own() -> None:
-    completion, provider = asked(Answer(None))
+@pytest.mark.parametrize("family", ROADS)
+def test_an_empty_answer_is_the_model_s_own(family: str) -> None:
+    completion, provider = asked(Answer(None), family=family)
     assert (completion.response.content, completion.response.stop, provider.count()) == ("", Stop.END, 1)
 
 
-def test_an_envelope_that_nobody_can_read_is_technical() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_an_envelope_that_nobody_can_read_is_technical(family: str) -> None:
     with pytest.raises(Technical):
-        asked(Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"), retries={"attempts": 1})
+        asked(Fault(200, '{"choices": ' + "[" * 5000 + "]" * 5000 + "}"), retries={"attempts": 1}, family=family)
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
@@ -293,9 +308,10 @@ def test_a_content_of_an_odd_type_is_read_as_text_and_paid_once(content: Any, te
     assert provider.count() == 1
 
 
-def test_a_refusal_among_the_parts_is_one() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_refusal_among_the_parts_is_one(family: str) -> None:
     parts: Any = [{"type": "refusal", "refusal": "I will not."}]
-    assert asked(Answer(parts))[0].response.stop is Stop.REFUSED
+    assert asked(Answer(parts), family=family)[0].response.stop is Stop.REFUSED
 
 
 NOT_TEXT: tuple[Any, ...] = (5, [], {"a": 1}, True)
@@ -387,32 +403,36 @@ def test_a_call_that_cannot_be_parsed_is_malformed_and_kept_as_text(arguments: s
     assert TOOLS.respond(response).messages[-1] == {"role": "assistant", "content": response.content}
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("call", [(None, "{}"), ("", "{}"), ("f\ud800", "{}")], ids=["none", "empty", "surrogate"])
-def test_a_call_without_a_usable_name_is_malformed(call: tuple[Any, str]) -> None:
-    completion, _ = asked(Answer(None, (call,)), TOOLS)
+def test_a_call_without_a_usable_name_is_malformed(call: tuple[Any, str], family: str) -> None:
+    completion, _ = asked(Answer(None, (call,)), TOOLS, family=family)
     assert completion.response.malformed
     json.dumps(completion.response.to_json()).encode()
     completion.response.content.encode()
 
 
-def test_a_call_of_a_kind_nobody_asked_for_is_malformed() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_call_of_a_kind_nobody_asked_for_is_malformed(family: str) -> None:
     custom = {"tool_calls": [{"id": "1", "type": "custom", "custom": {"name": "f", "input": "xx"}}]}
-    completion, _ = asked(Answer(None, message=custom), TOOLS)
+    completion, _ = asked(Answer(None, message=custom), TOOLS, family=family)
     assert completion.response.malformed
 
 
-def test_hostile_text_can_be_stored() -> None:
-    completion, _ = asked(Answer("a\ud800b\0c"))
+@pytest.mark.parametrize("family", ROADS)
+def test_hostile_text_can_be_stored(family: str) -> None:
+    completion, _ = asked(Answer("a\ud800b\0c"), family=family)
     content = completion.response.content
     assert content.encode()
     assert "\0" not in content
     assert (content[0], content[-1]) == ("a", "c")
 
 
-def test_names_with_dots_go_out_mapped_and_come_back_as_the_workload_s_own() -> None:
-    prefix = TOOLS.respond(asked(Answer(None, (("math_add", '{"a":1}'),)), TOOLS)[0].response)
+@pytest.mark.parametrize("family", ROADS)
+def test_names_with_dots_go_out_mapped_and_come_back_as_the_workload_s_own(family: str) -> None:
+    prefix = TOOLS.respond(asked(Answer(None, (("math_add", '{"a":1}'),)), TOOLS, family=family)[0].response)
     prefix = prefix.extend([{"role": "tool", "tool_call_id": "call_1", "content": "1"}])
-    completion, provider = asked(Answer("done", (("math_add", ' {"a" : 2}'), ("other", "{}"))), prefix)
+    completion, provider = asked(Answer("done", (("math_add", ' {"a" : 2}'), ("other", "{}"))), prefix, family=family)
     sent = provider.requests[0].body
     assert sent["tools"][0]["function"]["name"] == "math_add"
     call = sent["messages"][1]["tool_calls"][0]
@@ -421,12 +441,16 @@ def test_names_with_dots_go_out_mapped_and_come_back_as_the_workload_s_own() -> 
     assert completion.response.content == "done"
 
 
-def test_the_old_form_of_a_call_is_read_too() -> None:
-    completion, _ = asked(Answer(None, message={"function_call": {"name": "math_add", "arguments": '{"a":1}'}}), TOOLS)
+@pytest.mark.parametrize("family", ROADS)
+def test_the_old_form_of_a_call_is_read_too(family: str) -> None:
+    completion, _ = asked(
+        Answer(None, message={"function_call": {"name": "math_add", "arguments": '{"a":1}'}}), TOOLS, family=family
+    )
     assert completion.response.tool_calls == (ToolCall("math.add", '{"a": 1}'),)
 
 
-def test_usage_and_provider_fields() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_usage_and_provider_fields(family: str) -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 5,
@@ -434,7 +458,7 @@ def test_usage_and_provider_fields() -> None:
         "prompt_tokens_details": {"cached_tokens": 40},
         "cache_creation_input_tokens": 7,
     }
-    completion, _ = asked(Answer("x", usage=usage, message={"reasoning_content": "hm"}))
+    completion, _ = asked(Answer("x", usage=usage, message={"reasoning_content": "hm"}), family=family)
     assert completion.response.usage == Usage(100, 40, 7, 5)
     assert completion.response.extra["reasoning"] == "hm"
     assert completion.response.extra["id"] == "chatcmpl-loopback"
@@ -462,31 +486,34 @@ def test_a_provider_that_litellm_does_not_know_stops_the_run() -> None:
         asked(Answer("x"), family="no-such-provider")
 
 
-def test_a_key_goes_to_its_own_address_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_key_goes_to_its_own_address_only(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    _, provider = asked(Answer("x"))
+    _, provider = asked(Answer("x"), family=family)
     assert provider.requests[0].key == "none"
-    _, provider = asked(Answer("x"), endpoint={"api_key": "OPENAI_API_KEY"})
+    _, provider = asked(Answer("x"), endpoint={"api_key": "OPENAI_API_KEY"}, family=family)
     assert provider.requests[0].key == KEY
 
 
-def test_a_missing_key_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_missing_key_stops_the_run(monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     with pytest.raises(RunStopped, match="NO_SUCH_KEY is not set"):
-        asked(Answer("x"), endpoint={"api_key": "NO_SUCH_KEY"})
+        asked(Answer("x"), endpoint={"api_key": "NO_SUCH_KEY"}, family=family)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(RunStopped, match="no key is set"):
-        asked(Answer("x"), endpoint={"api_base": None})
+        asked(Answer("x"), endpoint={"api_base": None}, family=family)
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("status", [400, 401, 500])
-def test_keys_are_taken_out_of_errors(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_taken_out_of_errors(status: int, monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
     monkeypatch.setenv("SOME_API_KEY", "another-secret")
     fault = Fault(status, {"error": {"message": f"bad\x1b[31m {KEY} and another-secret\n" + "y" * 999}})
     with pytest.raises((Technical, RunStopped)) as raised:
-        asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"})
+        asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"}, family=family)
     texts = [str(raised.value), *getattr(raised.value, "attempts", ())]
     for text in texts:
         assert "[MY_OWN_VARIABLE]" in text
@@ -514,12 +541,13 @@ def test_keys_are_taken_out_of_answers(arguments: str, family: str, monkeypatch:
         assert "[MY_OWN_VARIABLE]" in json.dumps(json.loads(call.arguments))
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("before", [980, 995, 999, 270, 290])
-def test_no_part_of_a_key_stays_where_a_text_is_cut(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_part_of_a_key_stays_where_a_text_is_cut(before: int, monkeypatch: pytest.MonkeyPatch, family: str) -> None:
     monkeypatch.setenv("MY_OWN_VARIABLE", KEY)
     for fault in (Fault(200, "\x01" * before + KEY), Fault(200, "x" * before + KEY), error(500, "x" * before + KEY)):
         with pytest.raises(Technical) as raised:
-            asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"}, retries={"attempts": 1})
+            asked(fault, endpoint={"api_key": "MY_OWN_VARIABLE"}, retries={"attempts": 1}, family=family)
         assert KEY[:6] not in str(raised.value)
 
 
@@ -559,9 +587,10 @@ def test_an_order_to_the_library_never_reaches_it(name: str, nested: bool) -> No
         assert provider.count() == 0
 
 
-def test_what_only_some_providers_know_reaches_them() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_what_only_some_providers_know_reaches_them(family: str) -> None:
     parameters = {"top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1, "stop": ["x"]}
-    _, provider = asked(Answer("x"), parameters=parameters)
+    _, provider = asked(Answer("x"), parameters=parameters, family=family)
     body = provider.requests[0].body
     assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (5, 0.1, 1.1)
 
@@ -598,9 +627,12 @@ def test_an_error_of_no_known_form_is_shown_as_it_came(family: str) -> None:
         asked(Fault(400, {"problem": "field x is missing"}), family=family)
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("seconds", [3_600, 86_400])
-def test_a_huge_time_out_is_a_long_one(seconds: float) -> None:
-    completion, _ = asked(Failing(1, FAULTS["server_500"], always(Answer("x"))), endpoint={"timeout": seconds})
+def test_a_huge_time_out_is_a_long_one(seconds: float, family: str) -> None:
+    completion, _ = asked(
+        Failing(1, FAULTS["server_500"], always(Answer("x"))), endpoint={"timeout": seconds}, family=family
+    )
     assert completion.response.content == "x"
 
 
@@ -624,13 +656,16 @@ def test_no_more_calls_of_a_model_at_once_than_its_endpoint_allows() -> None:
         assert provider.most_at_once == {"m": 2}
 
 
-def test_a_provider_s_wait_holds_all_calls_of_the_model_and_is_bounded() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_provider_s_wait_holds_all_calls_of_the_model_and_is_bounded(family: str) -> None:
     start = time.monotonic()
-    completion, _ = asked(Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 30})
+    completion, _ = asked(
+        Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 30}, family=family
+    )
     assert 1.0 <= time.monotonic() - start < 5
     assert completion.response.content == "x"
     start = time.monotonic()
-    asked(Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 0.1})
+    asked(Failing(1, FAULTS["rate_limit_wait"], always(Answer("x"))), retries={"longest_wait": 0.1}, family=family)
     assert time.monotonic() - start < 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from stepdown.builder.errors import RunStopped, Technical
 from stepdown.builder.records import Stop, Usage
 from tests.provider import Answer, Fault, error
-from tests.test_client import TOOLS, asked, requests_of
+from tests.test_client import ROADS, TOOLS, asked, requests_of
 
 OVERFLOWS: list[Any] = [
     "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
@@ -42,13 +42,15 @@ OVERFLOWS: list[Any] = [
 ]
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize("message", OVERFLOWS)
-def test_a_prompt_that_is_too_long_is_an_overflow_in_anybody_s_words(message: str) -> None:
-    completion, provider = asked(error(400, message))
+def test_a_prompt_that_is_too_long_is_an_overflow_in_anybody_s_words(message: str, family: str) -> None:
+    completion, provider = asked(error(400, message), family=family)
     assert (completion.response.stop, provider.count()) == (Stop.OVERFLOW, 1)
     assert message[:40] in completion.response.extra["error"]
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "body",
     [
@@ -60,8 +62,8 @@ def test_a_prompt_that_is_too_long_is_an_overflow_in_anybody_s_words(message: st
         {"error": {"code": "1261", "message": "Prompt exceeds max length"}},
     ],
 )
-def test_an_overflow_is_one_in_any_form_of_body(body: dict[str, Any]) -> None:
-    assert asked(Fault(400, body))[0].response.stop is Stop.OVERFLOW
+def test_an_overflow_is_one_in_any_form_of_body(body: dict[str, Any], family: str) -> None:
+    assert asked(Fault(400, body), family=family)[0].response.stop is Stop.OVERFLOW
 
 
 @pytest.mark.parametrize("family", ["openai", "openrouter", "custom_openai"])
@@ -100,6 +102,7 @@ def test_the_words_of_the_provider_behind_a_gateway_are_shown(raw: object, famil
     assert requests_of(raised.value) == 3, "the gateway's own failure is worth another try"
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "message",
     [
@@ -112,16 +115,17 @@ def test_the_words_of_the_provider_behind_a_gateway_are_shown(raw: object, famil
         "messages.1.content.0.temperature: Extra inputs are not permitted",
     ],
 )
-def test_what_an_error_repeats_of_the_request_stops_nothing(message: str) -> None:
+def test_what_an_error_repeats_of_the_request_stops_nothing(message: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
-        asked(error(400, message), TOOLS, parameters={"temperature": 0.5})
+        asked(error(400, message), TOOLS, parameters={"temperature": 0.5}, family=family)
     assert requests_of(raised.value) == 1
 
 
-def test_a_rate_limit_that_speaks_of_tokens_is_no_overflow() -> None:
+@pytest.mark.parametrize("family", ROADS)
+def test_a_rate_limit_that_speaks_of_tokens_is_no_overflow(family: str) -> None:
     message = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 40000."
     with pytest.raises(Technical) as raised:
-        asked(error(429, message, "rate_limit_exceeded", "tokens"))
+        asked(error(429, message, "rate_limit_exceeded", "tokens"), family=family)
     assert requests_of(raised.value) == 3
 
 
@@ -167,14 +171,18 @@ UNSUITED = [
 ]
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(("name", "fault"), UNSUITED)
-def test_a_parameter_that_the_model_never_takes_stops_the_run_and_is_named(name: str, fault: Fault) -> None:
+def test_a_parameter_that_the_model_never_takes_stops_the_run_and_is_named(
+    name: str, fault: Fault, family: str
+) -> None:
     with pytest.raises(RunStopped, match=rf"change or leave out `{name}` in its `parameters`") as raised:
-        asked(fault, parameters={"max_tokens": 100_000, "temperature": 0.5})
+        asked(fault, parameters={"max_tokens": 100_000, "temperature": 0.5}, family=family)
     assert requests_of(raised.value) == 1
     assert raised.value.in_protocol
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "fault",
     [
@@ -186,12 +194,13 @@ def test_a_parameter_that_the_model_never_takes_stops_the_run_and_is_named(name:
         error(500, "tools param requires --jinja flag"),
     ],
 )
-def test_a_model_that_takes_no_tools_stops_the_run_and_says_what_to_write(fault: Fault) -> None:
+def test_a_model_that_takes_no_tools_stops_the_run_and_says_what_to_write(fault: Fault, family: str) -> None:
     with pytest.raises(RunStopped, match="`actions: json_schema` or `actions: text`") as raised:
-        asked(fault, TOOLS)
+        asked(fault, TOOLS, family=family)
     assert requests_of(raised.value) == 1
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "message",
     [
@@ -200,12 +209,13 @@ def test_a_model_that_takes_no_tools_stops_the_run_and_says_what_to_write(fault:
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block",
     ],
 )
-def test_an_error_that_may_be_about_this_prefix_blocks_only_it(message: str) -> None:
+def test_an_error_that_may_be_about_this_prefix_blocks_only_it(message: str, family: str) -> None:
     with pytest.raises(Technical) as raised:
-        asked(error(400, message), TOOLS, parameters={"max_tokens": 100})
+        asked(error(400, message), TOOLS, parameters={"max_tokens": 100}, family=family)
     assert requests_of(raised.value) == 1
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "fault",
     [
@@ -216,21 +226,22 @@ def test_an_error_that_may_be_about_this_prefix_blocks_only_it(message: str) -> 
         error(404, "Invalid URL (POST /v1/chat/completions)"),
     ],
 )
-def test_a_wrong_path_is_told_apart_from_an_unknown_model(fault: Fault) -> None:
+def test_a_wrong_path_is_told_apart_from_an_unknown_model(fault: Fault, family: str) -> None:
     with pytest.raises(RunStopped, match=r"no chat completions at http://127.0.0.1:\d+/v1/chat/completions") as raised:
-        asked(fault)
+        asked(fault, family=family)
     assert "api_base" in str(raised.value)
     assert not raised.value.in_protocol, "an address may be changed at a resume"
     assert requests_of(raised.value) == 1
 
 
+@pytest.mark.parametrize("family", ROADS)
 @pytest.mark.parametrize(
     "fault",
     [error(404, "The model `m` does not exist", "model_not_found"), error(404, "model 'm' not found, try pulling it")],
 )
-def test_an_unknown_model_is_a_matter_of_the_protocol(fault: Fault) -> None:
+def test_an_unknown_model_is_a_matter_of_the_protocol(fault: Fault, family: str) -> None:
     with pytest.raises(RunStopped, match="the provider does not know it") as raised:
-        asked(fault)
+        asked(fault, family=family)
     assert raised.value.in_protocol
 
 

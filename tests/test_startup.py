@@ -33,4 +33,4 @@ def test_a_label_is_explained_without_libraries(run: str) -> None:
 
 def test_what_works_loads_what_it_needs_and_no_provider_library(tmp_path: Path) -> None:
     assert heavy("build", "example", "--run", str(tmp_path / "run")) >= {"pydantic", "yaml"}
-    assert not heavy("resume", str(tmp_path / "run")) & {"diskcache", "litellm"}
+    assert not heavy("resume", str(tmp_path / "run")) & {"diskcache", "httpcore", "httpx", "litellm"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from urllib.parse import quote
 
 from stepdown.builder.records import clean_text
@@ -41,23 +41,27 @@ class Secrets:
 
     def hidden(self, text: str) -> str:
         """An error's text without keys."""
-        return self._without(text, _SHORTEST_KEY)
+        return _without(self._held(_SHORTEST_KEY), text)
 
     def removed(self, text: str) -> str:
         """A model's or a grader's text without keys. Short values are placeholders such as `none`, and words."""
-        return self._without(text, _SHORTEST_REAL_KEY)
+        return self.remover()(text)
 
-    def _without(self, text: str, shortest: int) -> str:
-        if not text:
-            return text
-        for name in list(os.environ):
-            if name not in self._variables and not _is_telling(name):
-                continue
-            value = os.environ.get(name, "").strip()
-            if len(value) >= shortest:
-                for form in _forms(value):
-                    text = text.replace(form, f"[{name}]")
-        return text
+    def remover(self) -> Callable[[str], str]:
+        """`removed` for many texts, with the keys that the environment holds now."""
+        return partial(_without, self._held(_SHORTEST_REAL_KEY))
+
+    def _held(self, shortest: int) -> list[tuple[str, str]]:
+        """Every form of every key that the environment holds, and what stands in for it."""
+        names = [name for name in list(os.environ) if name in self._variables or _is_telling(name)]
+        values = [(name, value) for name in names if len(value := os.environ.get(name, "").strip()) >= shortest]
+        return [(form, f"[{name}]") for name, value in values for form in _forms(value)]
+
+
+def _without(held: Iterable[tuple[str, str]], text: str) -> str:
+    for form, shown in held:
+        text = text.replace(form, shown)
+    return text
 
 
 def _forms(value: str) -> set[str]:

@@ -285,7 +285,7 @@ class Client:
             endpoint.takes_marks = False
             self._tell_of_refused_marks(model)
             return self._send(model, endpoint, plain, prefix)
-        response, left_as_text = read_response(model, prefix, request, answer, self._secrets.removed)
+        response, left_as_text = read_response(model, prefix, request, answer, self._secrets.remover())
         if left_as_text:
             self._warn_of_calls_as_text(model)
         return response

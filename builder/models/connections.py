@@ -143,7 +143,7 @@ def _read_whole(response: httpcore.Response) -> bytes:
         pieces.append(piece)
         length += len(piece)
         if length > LONGEST_BODY:
-            raise Unusable(f"more than {LONGEST_BODY >> 20} MiB came")
+            raise Unusable(f"a body of more than {LONGEST_BODY >> 20} MiB")
     return b"".join(pieces)
 
 
@@ -201,17 +201,31 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection on which every read and write ends at the deadline."""
+    """A connection on which every read and write ends at the deadline.
+
+    What is written goes out when an answer is waited for: head and body of a request in one piece.
+    """
 
     def __init__(self, inner: httpcore.NetworkStream, clock: _Deadline) -> None:
         self._inner, self._clock = inner, clock
+        self._written: list[bytes] = []
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._written:
+            self._send()
         return self._inner.read(max_bytes, self._clock.left(httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            self._inner.write(buffer[start : start + _PIECE], self._clock.left(httpcore.WriteTimeout))
+        self._written.append(buffer)
+
+    def _send(self) -> None:
+        whole = b"".join(self._written)
+        self._written.clear()
+        try:
+            for start in range(0, len(whole), _PIECE):
+                self._inner.write(whole[start : start + _PIECE], self._clock.left(httpcore.WriteTimeout))
+        except httpcore.WriteError:
+            pass  # a server that will not read on may have said why
 
     def close(self) -> None:
         self._inner.close()

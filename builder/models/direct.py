@@ -29,6 +29,8 @@ _HEADERS: Sequence[Header] = (
 _MOST_MOVES = 5
 _MOVED = (307, 308)
 """The redirects after which a request is made again as it was."""
+_TELLING = (b"retry-after", b"location")
+"""The headers of an error that matter."""
 _MUST_ALTERNATE = ("Conversation roles must alternate user/assistant", "user and assistant roles should be alternating")
 _MUST_END_WITH_USER = "Last message must have role `user`"
 
@@ -112,7 +114,15 @@ def _parted(request: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     if orders := sorted(body.keys() - GENERATION_PARAMETERS - _OURS):
         raise WrongCall(f"{orders[0]!r} is no generation parameter but says where or how the request goes")
     address = base if base.endswith(_PATH) else base + _PATH
-    return address, key, {"model": name.partition("/")[2], **body}
+    # Some servers' chat templates write out a content that is null; a turn that only calls tools needs none.
+    messages = [_without_null(message) for message in body.pop("messages")]
+    return address, key, {"model": name.partition("/")[2], "messages": messages, **body}
+
+
+def _without_null(message: Message) -> Message:
+    if message.get("content", "") is not None:
+        return message
+    return {name: value for name, value in message.items() if name != "content"}
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
@@ -136,9 +146,13 @@ def _unpacked(how: bytes, body: bytes) -> bytes:
     if how not in (b"gzip", b"x-gzip", b"deflate"):
         raise Unusable(f"the body is packed in a way that was not asked for: {how.decode('latin-1')}")
     try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, LONGEST_BODY)
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        unpacked = unpacking.decompress(body, LONGEST_BODY)
     except zlib.error as error:
         raise Unusable(f"the packed body is broken: {error}") from None
+    if unpacking.unconsumed_tail:
+        raise Unusable(f"a body of more than {LONGEST_BODY >> 20} MiB")
+    return unpacked
 
 
 def _header(reply: Reply, name: bytes) -> bytes | None:
@@ -147,15 +161,13 @@ def _header(reply: Reply, name: bytes) -> bytes | None:
 
 def _status_error(reply: Reply, text: str, url: httpx.URL) -> httpx.HTTPStatusError:
     """The error as httpx has it, with what the body says as its message."""
-    headers = [
-        (name, value) for name, value in reply.headers if name.lower() not in (b"content-encoding", b"content-length")
-    ]
+    headers = [(name, value) for name, value in reply.headers if name.lower() in _TELLING]
     request = httpx.Request("POST", url)
     response = httpx.Response(reply.status, headers=headers, content=text.encode("utf-8", "replace"), request=request)
     body = body_of(response)
     message = next(said(body), "") or text
-    if place := response.headers.get("location"):
-        message = f"moved to {place} {message}"
+    if response.has_redirect_location:
+        message = f"moved to {response.headers['location']}"
     code = next(codes(body), "")
     return httpx.HTTPStatusError(
         f"{message} ({code})" if code and code not in message else message, request=request, response=response

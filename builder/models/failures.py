@@ -64,8 +64,8 @@ class Failure:
 def classify(
     error: Exception, secrets: Secrets, address: str | None = None, parameters: Collection[str] = ()
 ) -> Failure:
-    """What an exception of LiteLLM's means. `address` is where the request went, if not to the provider's own address;
-    `parameters` are the request's fields beside its messages.
+    """What an exception of either road's means. `address` is where the request went, if not to the provider's own
+    address; `parameters` are the request's fields beside its messages.
 
     Errors after a body with status 200 do not come here: whatever code the body holds, they are transient.
     """
@@ -114,6 +114,8 @@ def classify(
         return Failure(FailureKind.REJECTED, line, refuses_marks=True)
     if status in (400, 422) and (wants := reasoning.wanted(words, list(said(body)) or [text])):
         return Failure(FailureKind.REJECTED, line, wants=wants)
+    if 300 <= status < 400:
+        return Failure(FailureKind.STOPPED, f"its address has moved, look at its `api_base`: {line}")
     if "model_not_found" not in told and (cure := wording.remedy(told, words, set(blamed(body)), parameters)):
         return _unsuited(f"it takes no such request: {line}; {cure}")
     if status in (404, 405) and reply is not None and not wording.names_a_model(told, words):

@@ -121,7 +121,7 @@ _EMBEDDED = Family(needs_key=False)
 """Models that run here: their server is started for them, with a key of its own."""
 FAMILIES: Mapping[str, Family] = {
     "dashscope": Family(
-        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_BASE",), ("DASHSCOPE_API_KEY",)
+        "https://dashscope.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_BASE",), ("DASHSCOPE_API_KEY",)
     ),
     "deepinfra": Family(
         "https://api.deepinfra.com/v1/openai",
