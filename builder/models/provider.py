@@ -14,6 +14,7 @@ from typing import Any
 
 from stepdown.builder.models.envelope import RawCompletion, chat_completion, read_answer
 from stepdown.builder.models.errors import CutOff, Rejected, Unusable, WrongCall
+from stepdown.builder.models.messages_form import as_chat_completion
 
 _GRACE = 2.0
 """Seconds beyond the time-out that a call may take, so that the library's own time-out comes first."""
@@ -102,7 +103,7 @@ def ask(request: Mapping[str, Any], timeout: float) -> RawCompletion:
     if not failure and not outcome:
         raise CutOff("no whole answer")
     # The first is the body itself: some handlers report afterwards what they made of it.
-    body = chat_completion(bodies[0]) if bodies else None
+    body = (chat_completion(bodies[0]) or as_chat_completion(bodies[0])) if bodies else None
     if failure:
         if body is None:
             raise Unusable(f"HTTP 200 with a body that is no answer: {bodies[0]}")
