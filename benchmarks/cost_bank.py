@@ -105,7 +105,8 @@ class CostBank(Planted):
 
     def _count(self, model: Model, prefix: Prefix) -> Counted:
         request = rendered(model.actions, prefix)
-        body = messages_body(model, marked(model, {"messages": request.messages}, grows=True)["messages"])
+        grows = sum(message["role"] == "assistant" for message in prefix.messages) + 1 < STEPS
+        body = messages_body(model, marked(model, {"messages": request.messages}, grows)["messages"])
         return self._automatic.count(model.name, body) if mark_form(model.model) is None else self._asked.count(body)
 
 

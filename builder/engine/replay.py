@@ -317,8 +317,10 @@ class Replayer:
 
     def _ask(self, name: str, prefix: Prefix, before: Sequence[Step], sample: Sample, current: Trajectory) -> Response:
         reasoning = own_reasoning(name, prefix, before)
+        # A trial is stopped at its current trajectory's length: nothing goes on from the call before that.
+        grows = self._harness.multi_step and len(before) + 1 != len(current)
         question = self._calls.question(
-            self._pool.by_name[name], prefix, len(before) + 1, sample, reasoning, grows=self._harness.multi_step
+            self._pool.by_name[name], prefix, len(before) + 1, sample, reasoning, grows=grows
         )
         known = _from_current(question, current)
         return known if known is not None else self._calls.fetch(question).response

@@ -55,10 +55,10 @@ def _form(model: Model) -> Form | None:
 def marked(model: Model, request: Mapping[str, Any], grows: bool) -> dict[str, Any]:
     """The request with breakpoints, where the model's provider wants them and its `prompt_cache` allows them.
 
-    `grows`: later requests go on from this one's messages. Then the last message is marked, which the next step reads,
-    and the last one before the model's turn before it, which all trials of a step share; and what stays the same from
-    the first step on: tools and system message. Where nothing goes on from a request only its system message is marked,
-    the one part that other instances may have too: a prompt that is written and never read costs a quarter more.
+    The system message is marked, which other instances may have too, and the last message before the latest turn of a
+    model, which all trials of a step share and the call before this one has left. `grows`: later requests go on from
+    this one's messages. Then the last message is marked as well, and the tools. Else it is not: a prompt that is
+    written and never read costs a quarter more.
     """
     form = _form(model)
     if form is None:
@@ -87,10 +87,10 @@ def unmarked(request: Mapping[str, Any]) -> dict[str, Any]:
 def _stable_places(messages: Sequence[Message], grows: bool) -> set[int]:
     """The places of the messages to mark, three at most."""
     system = [place for place, one in enumerate(messages) if one["role"] in {"system", "developer"}]
-    ends: list[Sequence[int]] = [system]
+    turns = [place for place, one in enumerate(messages) if one["role"] == "assistant"]
+    ends: list[Sequence[int]] = [system, range(turns[-1]) if turns else ()]
     if grows:
-        turns = [place for place, one in enumerate(messages) if one["role"] == "assistant"]
-        ends += [range(turns[-1]) if turns else (), range(len(messages))]
+        ends.append(range(len(messages)))
     found = (next((place for place in reversed(end) if _can_be_marked(messages[place])), None) for end in ends)
     return {place for place in found if place is not None}
 

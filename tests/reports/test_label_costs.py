@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.reports.test_report_tables import tables
 
 TIERS = [[0, 3, 1], [2, 0, 3]]
 NAMES = ("low", "mid", "mid_high", "high")
+PRICES = {"low": (0.26, 0.5), "mid": (0.3, 2.0), "mid_high": (0.5, 5.0), "high": (5.0, 25.0)}
+"""Of the planted pool: USD per million tokens of prompt and answer."""
 HINTS = {"planted/1/1": "mid", "planted/1/2": "low", "planted/1/3": "mid", "planted/2/1": "mid_high"}
 CACHING = "what prompt caching saved"
 HINTED = "what hints saved, estimated"
@@ -46,6 +49,20 @@ def trials(shop: Shop) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     for line in shop.read("evidence.jsonl"):
         for trial in line["trials"]:
             yield line, trial
+
+
+def bill(line: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> float:
+    """What trials at a step cost: the candidate's call, then the strong model's; 20 tokens a message, 10 an answer."""
+    step, usd = int(line["id"].rsplit("/", 1)[1]), 0.0
+    for trial in trials:
+        for number in range(step, trial["calls"] + 1):
+            prompt, answer = PRICES[trial["tier"] if number == step else "high"]
+            usd += (20 * 2 * number * prompt + 10 * answer) / 1e6
+    return usd
+
+
+def at(line: Mapping[str, Any], tier: str) -> list[Mapping[str, Any]]:
+    return [trial for trial in line["trials"] if trial["tier"] == tier]
 
 
 def cells(rows: Sequence[Sequence[str]], column: int) -> list[float]:
@@ -85,7 +102,7 @@ def test_no_more_is_told_of_them_than_is_known(tmp_path: Path) -> None:
     ((_, cut, calls, _, unpriced),) = tables(older.run)[EARLY]
     assert 0 < int(unpriced) <= int(cut), "steps of an imported seed have no bill"
     assert int(calls) > 0
-    with sqlite3.connect(older.run / "ledger.sqlite") as db:
+    with closing(sqlite3.connect(older.run / "ledger.sqlite")) as db:
         db.execute("DROP TABLE cut_off")
     assert EARLY not in tables(older.run), "a run of before does not tell"
 
@@ -98,10 +115,18 @@ def test_hints_are_weighed_by_probes_left_out_above_and_asked_for(shop: Shop) ->
     expected = [tier for step in hinted for tier in NAMES[: min(label[step], 3)] if tier not in tried[step]]
     assert (int(hints), int(left_out)) == (len(HINTS), len(expected))
     means = {row[1]: float(row[3]) for row in tables(shop.run)["what probes of a tier below the label cost"]}
+    failed: dict[str, list[float]] = {}
+    for line in shop.read("evidence.jsonl"):
+        for tier in NAMES[: NAMES.index(line["lock"]["tier"])]:
+            if tried_there := at(line, tier):
+                failed.setdefault(tier, []).append(bill(line, tried_there))
+    assert means == pytest.approx({tier: sum(usd) / len(usd) for tier, usd in failed.items()}, abs=1e-5)
     assert int(priced) == sum(tier in means for tier in expected)
     assert float(spared) == pytest.approx(sum(means.get(tier, 0) for tier in expected), abs=1e-4)
     assert float(asking) == 0, "a file is not asked"
-    assert float(above) > 0, "planted/1/1 was probed at the tier of its hint, and its label is lower"
+    higher = sum(bill(line, at(line, tier)) for step, line in hinted.items() for tier in NAMES[label[step] + 1 :])
+    assert float(above) == pytest.approx(higher, abs=1e-4)
+    assert higher > 0, "planted/1/1 was probed at the tier of its hint, and its label is lower"
     assert float(saved) == pytest.approx(float(spared) - float(above), abs=2e-4)
 
 
