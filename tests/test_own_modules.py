@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from stepdown.builder.run.ledger import Ledger
 from stepdown.releases.layout import read_manifest
 from tests.conftest import started, stepdown
 from tests.test_plug_ins import PLUG_IN, config
@@ -47,6 +49,20 @@ def test_it_lies_beside_its_config_and_commands_are_given_anywhere(tmp_path: Pat
     assert "No module named 'echo_beside': looked for in" in lost.communicate()[1]
     moved = started("resume", str(run), "--config", str(tmp_path / "moved" / "config.yaml"))
     assert (f"from {tmp_path}/moved/echo_beside.py" in moved.communicate()[1], moved.returncode) == (True, 0)
+
+
+def test_no_code_comes_with_a_run(tmp_path: Path) -> None:
+    path, run = write(tmp_path / "mine", "echo_brought"), tmp_path / "run"
+    assert stepdown("build", str(path), "--run", str(run)).code == 0
+    sys.modules.pop("echo_brought")
+    (run / "code").mkdir()
+    (tmp_path / "mine" / "echo_brought.py").rename(run / "code" / "echo_brought.py")
+    for folder in (str(run / "code"), str(run), "run/code"):
+        with closing(Ledger(run)) as ledger:
+            ledger.meta.keep_operation({**ledger.meta.run.operation, "modules": folder})
+        for command in (("resume", str(run)), ("audit", "sample", str(run))):
+            done = stepdown(*command)
+            assert (done.code, "No module named 'echo_brought'" in done.err) == (2, True), (command, done.err)
 
 
 def test_the_config_may_name_another_folder_and_a_workload_imports_what_lies_beside_it(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[Ledger, ProtocolConfig]]:
     with open_begun_ledger(path) as ledger:
         protocol = validated(ProtocolConfig, ledger.meta.run.protocol, file=path / FILE_NAME)
         modules = ledger.meta.run.operation.get("modules")
-        yield ledger, protocol.beside(Path(modules) if modules else None)
+        yield ledger, protocol.beside(_trusted(Path(modules) if modules else None, path))
 
 
 @contextmanager
@@ -129,7 +129,15 @@ def _begin_or_go_on(path: Path, ledger: Ledger, config: Config | None, origin: O
     where = path / FILE_NAME
     protocol = validated(ProtocolConfig, _name_kept_inputs(frozen, path), file=where)
     operation = validated(OperationConfig, ledger.meta.run.operation, file=where)
-    return RunFolder(path, ledger, Config(protocol=protocol.beside(operation.modules), operation=operation))
+    protocol = protocol.beside(_trusted(operation.modules, path))
+    return RunFolder(path, ledger, Config(protocol=protocol, operation=operation))
+
+
+def _trusted(modules: Path | None, path: Path) -> Path | None:
+    """The folder that a run remembers for workloads of one's own; none inside the run: no code comes with a run."""
+    if modules is None or not modules.is_absolute() or modules.resolve().is_relative_to(path.resolve()):
+        return None
+    return modules
 
 
 def with_prices_unset(frozen: Any, given: Any) -> Any:
