@@ -66,6 +66,25 @@ def test_a_step_that_can_not_be_replayed_is_no_lock_and_the_search_goes_on(
     assert one.count() == 4 + 2 * (4 + 3 + 2) + 1
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_run_whose_later_steps_can_not_be_replayed_is_no_lock_either(
+    shop: Shop, provider: Start, checkpoints: bool
+) -> None:
+    """What is random may be the strong model's: it stays in the trajectory where no candidate takes its place."""
+
+    def led_on(request: Request) -> Answer:
+        messages = request["messages"]
+        manner = " and throws" if any("tempts" in message["content"] for message in messages) else ""
+        return Answer(worked(9, messages, manner=manner))
+
+    models = {"low": ["tempter"], "mid": ["hand"], "high": ["master"]}
+    one = provider({**ABILITIES, "tempter": apprentice(0, manner=" and tempts"), "master": led_on})
+    result = shop.build(config(one.url, [[0, 9, 0, 0]], models=models, options={"checkpoints": checkpoints}))
+    assert result.code == 0, result.err
+    assert shop.labels() == [["mid", "high", "low", "low"]], "nothing follows the last step"
+    assert one.repeated() == []
+
+
 def test_two_candidates_that_say_the_same_share_what_comes_after_them(shop: Shop, provider: Start) -> None:
     one = provider({**SKILLED, "clerk": ABILITIES["novice"]})
     shop.build(config(one.url, [[0, 1, 2]], models=CASCADE))

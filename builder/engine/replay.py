@@ -47,7 +47,7 @@ MOST_SEED_CALLS = 1000
 
 _LONGEST_REASON = 300
 """Characters of the reason that names a harness's own error."""
-UNREPEATABLE = "its step can not be replayed: played once more, what followed was not the same"
+UNREPEATABLE = "it can not be replayed: played once more, what followed was not the same"
 """Why a candidate fails whose trial was accepted otherwise."""
 
 Assigned = Callable[[Prefix, Sequence[Step]], str]
@@ -114,23 +114,28 @@ class Replayer:
     def probe(self, current: Trajectory, trial: Trial, strong: str, is_accepted: Callable[[Outcome], bool]) -> Outcome:
         """Execute a trial whose step is to be locked where the outcome is accepted.
 
-        All later trials replay a locked step. So it is played once more, without a call, and what does not come out the
-        same is a fail: a step that shows random numbers would block its instance for ever.
+        Later trials replay its step, and the steps after it for as long as these stay strong. So what is accepted is
+        played once more, without a call, and what does not come out the same is a fail: a step that shows random
+        numbers would block its instance for ever.
         """
         outcome = self.run(current, trial, strong)
-        if not is_accepted(outcome) or len(outcome.trajectory) == trial.step:
+        if not is_accepted(outcome):
             return outcome
+        accepted = outcome.trajectory
 
         def replay() -> Outcome:
             try:
-                with self._open_episode_at(outcome.trajectory, trial.step + 1):
+                with self._open_episode_at(accepted, trial.step + 1) as episode:
+                    for step in range(trial.step + 2, len(accepted) + 1):
+                        self._replay_step(episode, accepted, step - 1)
+                        self._read_recorded(episode, accepted, step)
                     return outcome
             except _Diverged as diverged:
-                if diverged.step != trial.step:
+                if diverged.step < trial.step:
                     raise
-                return Outcome(Verdict.FAIL, outcome.trajectory, UNREPEATABLE, outcome.grading)
+                return Outcome(Verdict.FAIL, accepted, UNREPEATABLE, outcome.grading)
 
-        return self._execute_to_outcome(replay)
+        return self._execute_to_outcome(replay) if len(accepted) > trial.step else outcome
 
     def collect(self, model: str, attempt: int) -> Outcome:
         """Make a whole trajectory by one model, of at most MOST_SEED_CALLS calls.
@@ -370,15 +375,19 @@ class Replayer:
         done, checkpoint = (len(nearest[0]), nearest[1]) if nearest is not None else (0, None)
         with self._opened(checkpoint) as episode:
             for number in range(done + 1, step):
-                self._check_stop()
                 self._read_recorded(episode, current, number)
-                if not episode.advance(current[number - 1].response):
-                    raise _Diverged(f"the agent halts at step {number}", number)
+                self._replay_step(episode, current, number)
             self._read_recorded(episode, current, step)
             if done < step - 1 and (taken := episode.checkpoint()) is not None:
                 before = () if nearest is None else (nearest,)
                 self._kept = (*before, (current[: step - 1], taken))
             yield episode
+
+    def _replay_step(self, episode: Episode, trajectory: Trajectory, step: int) -> None:
+        """Act on a recorded response, after which the agent went on."""
+        self._check_stop()
+        if not episode.advance(trajectory[step - 1].response):
+            raise _Diverged(f"the agent halts at step {step}", step)
 
     def _nearest_checkpoint(self, replayed: Trajectory) -> tuple[Trajectory, Checkpoint] | None:
         """The kept checkpoint that holds the most of the steps to be replayed, with these steps."""
