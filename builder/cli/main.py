@@ -33,6 +33,7 @@ COMMANDS = {
     "verify": "Check a release, whoever made it, against every gate that a release must pass.",
     "route": "Make a router from labels, and run it.",
     "live": "Have policies execute tasks, and compare their bills.",
+    "compare": "Say what fixed models and routers are worth on a grid of outcomes, without hindsight.",
     "score": "Score a router's tiers for the rows of a release or run.",
     "schema": "Print the JSON schema of a config file, for editors.",
     "report": "Show what a run or a release holds, as tables or as one page with plots.",

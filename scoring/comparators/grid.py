@@ -1,0 +1,191 @@
+"""A grid of outcomes: items by models, each item in a group, each outcome between 0 and 1, perhaps with its cost.
+
+Tables are long (`item`, `model`, `outcome`, and where they have them `group`, `cost`, `text`), or wide: `item`, perhaps
+`group` and `text`, and a column of outcomes for each model.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepdown.builder.common.extras import require
+from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+_BESIDE = ("item", "group", "text")
+_WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Outcomes of every item under every model."""
+
+    items: tuple[str, ...]
+    models: tuple[str, ...]
+    """In the table's order, which decides between equals."""
+    groups: tuple[str, ...]
+    """Of each item; its own name where the table has none."""
+    outcomes: NDArray[float64]
+    """Items by models, 0 to 1."""
+    costs: NDArray[float64] | None
+    """Items by models, in the table's unit; None where it has none."""
+    texts: tuple[str, ...] | None
+    left_out: int
+    """Items that lacked the outcome of some model."""
+
+    @property
+    def flawless(self) -> tuple[str, ...]:
+        """Models without a single failure: nothing can be better, and no router can gain on them."""
+        return tuple(name for name, column in zip(self.models, self.outcomes.T, strict=True) if (column == 1).all())
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid of a CSV, TSV or Parquet file. An item that lacks a model's outcome is left out, and counted.
+
+    Raises BadInput(file, line, field): no such file, no outcomes, one that is no number of 0 to 1, one given twice.
+    """
+    rows = _parquet(path) if path.suffix.lower() == ".parquet" else _separated(path)
+    found = list(rows)
+    if not found:
+        raise BadInput("holds no row", file=path)
+    cells = _long(found, path) if "model" in found[0][1] else _wide(found, path)
+    return _grid(cells, path)
+
+
+@dataclass(slots=True)
+class _Cells:
+    outcomes: dict[tuple[str, str], float]
+    costs: dict[tuple[str, str], float]
+    groups: dict[str, str]
+    texts: dict[str, str]
+    models: dict[str, None]
+
+
+_Row = tuple[int, Mapping[str, Any]]
+
+
+def _separated(path: Path) -> Iterator[_Row]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            for row in reader:
+                yield reader.line_num, row
+    except OSError as error:
+        raise BadInput(error.strerror or str(error), file=path) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
+    except csv.Error as error:
+        raise BadInput(f"not CSV: {error}", file=path) from None
+
+
+def _parquet(path: Path) -> Iterator[_Row]:
+    require("release", "pyarrow")
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    try:
+        table = parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise BadInput(f"not Parquet: {error}", file=path) from None
+    yield from enumerate(table.to_pylist(), 1)
+
+
+def _long(rows: Sequence[_Row], path: Path) -> _Cells:
+    cells = _Cells({}, {}, {}, {}, {})
+    for line, row in rows:
+        item, model = (_text(row, name, path, line) for name in ("item", "model"))
+        cells.models.setdefault(model)
+        if (item, model) in cells.outcomes:
+            raise BadInput(f"{item!r} has two outcomes of {model!r}", file=path, line=line, field="outcome")
+        if _is_empty(row.get("outcome")):
+            cells.groups.setdefault(item, _group(row, item))
+            continue
+        cells.outcomes[item, model] = _outcome(row.get("outcome"), path, line, "outcome")
+        if not _is_empty(row.get("cost")):
+            cells.costs[item, model] = _number(row["cost"], path, line, "cost")
+        _note(cells, row, item, path, line)
+    return cells
+
+
+def _wide(rows: Sequence[_Row], path: Path) -> _Cells:
+    models = [name for name in rows[0][1] if name is not None and name not in _BESIDE]
+    cells = _Cells({}, {}, {}, {}, dict.fromkeys(models))
+    for line, row in rows:
+        item = _text(row, "item", path, line)
+        if item in cells.groups:
+            raise BadInput(f"{item!r} is given twice", file=path, line=line, field="item")
+        _note(cells, row, item, path, line)
+        for model in models:
+            if not _is_empty(row.get(model)):
+                cells.outcomes[item, model] = _outcome(row[model], path, line, model)
+    return cells
+
+
+def _note(cells: _Cells, row: Mapping[str, Any], item: str, path: Path, line: int) -> None:
+    group = _group(row, item)
+    if cells.groups.setdefault(item, group) != group:
+        raise BadInput(f"{item!r} is in two groups", file=path, line=line, field="group")
+    if not _is_empty(row.get("text")):
+        cells.texts.setdefault(item, str(row["text"]))
+
+
+def _grid(cells: _Cells, path: Path) -> Grid:
+    require("release", "numpy")
+    import numpy as np
+
+    models = tuple(cells.models)
+    items = tuple(item for item in cells.groups if all((item, model) in cells.outcomes for model in models))
+    if len(models) < 2 or len(items) < 2:
+        raise BadInput("needs two models and two items that have the outcome of every model", file=path)
+    shape = (len(items), len(models))
+    outcomes = np.array([cells.outcomes[item, model] for item in items for model in models]).reshape(shape)
+    costs = None
+    if all((item, model) in cells.costs for item in items for model in models):
+        costs = np.array([cells.costs[item, model] for item in items for model in models]).reshape(shape)
+    texts = tuple(cells.texts.get(item, "") for item in items) if cells.texts else None
+    groups = tuple(cells.groups[item] for item in items)
+    return Grid(items, models, groups, outcomes, costs, texts, len(cells.groups) - len(items))
+
+
+def _group(row: Mapping[str, Any], item: str) -> str:
+    return item if _is_empty(row.get("group")) else str(row["group"])
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
+    if _is_empty(row.get(name)):
+        raise BadInput("is empty" if name in row else "the table has no such column", file=path, line=line, field=name)
+    return str(row[name])
+
+
+def _outcome(value: Any, path: Path, line: int, field: str) -> float:
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
+    number = _number(value, path, line, field)
+    if number > 1:
+        raise BadInput(
+            f"{printable(str(value), 60)} is above 1: an outcome is 0 to 1", file=path, line=line, field=field
+        )
+    return number
+
+
+def _number(value: Any, path: Path, line: int, field: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise BadInput(f"{printable(str(value), 60)!r} is no number of 0 or more", file=path, line=line, field=field)
+    return number
