@@ -92,14 +92,20 @@ def publish(runs: Sequence[Path], out: Path, settings: PublishSettings, tell: Te
     if not sources:
         raise PublishRefused(problems)
     _check_tiers(sources, problems)
-    with _open_draft(out) as draft:
-        is_complete = len(sources) == len(runs)
-        manifest = _write_release(draft, sources, settings, problems, tell, is_complete)
-        if problems:
-            raise PublishRefused(problems)
-        sync_tree(draft)
-        draft.rename(out)
-        sync_folder(out.absolute().parent)
+    is_complete = len(sources) == len(runs)
+    try:
+        with _open_draft(out) as draft:
+            manifest = _write_release(draft, sources, settings, problems, tell, is_complete)
+            if problems:
+                raise PublishRefused(problems)
+            sync_tree(draft)
+            draft.rename(out)
+            sync_folder(out.absolute().parent)
+    except BadInput as error:
+        if not problems:
+            raise
+        problems.bad_input(str(error.file or out), error, error.line)
+        raise PublishRefused(problems) from None
     return manifest
 
 

@@ -248,4 +248,7 @@ def test_runs_that_can_not_be_read_or_have_other_tiers_hide_nothing_of_the_other
         assert any(words in line for line in lines), (words, lines)
     assert "target_tier" not in done.out  # rows are looked at by their own run's tiers
     assert "job-7" not in done.out  # it may be in a run that can not be read
+    taken = stepdown("publish", *map(str, folders), "--out", str(run))
+    assert (taken.code, f"{run}: is there and not an empty folder" in taken.out) == (2, True)
+    assert f"{tmp_path}/nowhere: no finished run is here" in taken.out
     assert not (tmp_path / "release").exists()

@@ -34,7 +34,7 @@ def command(run: Path, file: Path) -> None:
     guesses: dict[str, PreLabel] = {}
     problems: list[str] = []
     with AuditStore(run) as store:
-        sampled = {step.id for step in store.steps()}
+        sampled = {step.id: step for step in store.steps()}
         for line, data in read_jsonl(file):
             try:
                 guess = validated(_Guess, data, file=file, line=line)
@@ -52,3 +52,5 @@ def command(run: Path, file: Path) -> None:
             sys.exit(2)
         store.set_prelabels(guesses)
     click.echo(f"{len(guesses)} guesses kept; each is shown once its reviewer has answered")
+    if idle := sum(sampled[step].lowest for step in guesses):
+        click.echo(f"{idle} of them are on labels of the lowest tier, about which nobody is asked", err=True)
