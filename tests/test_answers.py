@@ -116,6 +116,14 @@ def test_an_empty_answer_of_some_tokens_is_the_model_s_own() -> None:
     )
 
 
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_call"])
+@pytest.mark.parametrize("family", ROADS)
+def test_a_call_that_the_provider_could_not_read_is_the_model_s_own_failure(reason: str, family: str) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}
+    response = asked(Answer(None, finish=reason, usage=usage), TOOLS, family=family)[0].response
+    assert (response.content, response.tool_calls, response.stop) == ("", (), Stop.END)
+
+
 @pytest.mark.parametrize("family", ROADS)
 def test_a_refusal_of_no_tokens_is_a_refusal(family: str) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}

@@ -23,8 +23,10 @@ _LONGEST_INTEGER = 400
 # errors too, into `stop`. A reason that is not listed here ends an answer if there is one.
 _ENDS = re.compile(
     r"stop|tool_calls?|function_call|tool_use|(model_)?length|max_(output_)?tokens|max_length|end(_turn)?|eos(_token)?"
-    r"|stop_sequence|completed?|pause_turn|malformed_function_call"
+    r"|stop_sequence|completed?|pause_turn|malformed_(function|tool)_call|unexpected_tool_call|too_many_tool_calls"
 )
+_OWN_FAULT = re.compile(r"malformed_(function|tool)_call|unexpected_tool_call|too_many_tool_calls")
+"""How Gemini says that it threw away what the model wrote, which it then does not count."""
 _CUT = re.compile(r"(model_)?length|max_(output_)?tokens|max_length")
 _OVERFLOWED = re.compile(r"(model_)?context_(window|length|limit)_(exceeded|reached)")
 _FILTERED = re.compile(
@@ -96,7 +98,8 @@ def read_answer(response: Any, body: Mapping[str, Any] | None) -> RawCompletion:
         raise Unusable(f"HTTP 200 with no answer: finish reason {reason or None!r} and no text")
     reasoning = _field(message, "reasoning_content") or _field(message, "reasoning")
     usage = reported(_field(body or response, "usage"))
-    if empty and not reasoning and usage.completion == 0 and not _CUT.fullmatch(reason):
+    own_fault = _CUT.fullmatch(reason) or _OWN_FAULT.fullmatch(reason)
+    if empty and not reasoning and usage.completion == 0 and not own_fault:
         raise Unusable("HTTP 200 with no answer: nothing was generated (0 completion tokens)")
     extra = {
         "id": _field(response, "id"),
