@@ -128,6 +128,24 @@ def test_what_is_no_module_s_name_is_refused(name: str, tmp_path: Path) -> None:
     assert (done.code, "is no workload: `module:Class` is needed" in done.err) == (2, True), done.err
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "problem"),
+    [
+        ('terms = Terms("CC0-1.0", "Words.")', 'terms = ("CC0-1.0", "Words.")', "`terms` must be stepdown.Terms"),
+        ('("Words are easy.",)', '"Words are easy."', "`known_limits` must be a tuple of sentences"),
+    ],
+)
+def test_facts_of_a_wrong_kind_are_told_by_build_and_doctor(
+    right: str, wrong: str, problem: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "mine", "echo_facts", code=PLUG_IN.replace(right, wrong))
+    built, told = stepdown("build", str(path), "--run", str(tmp_path / "run")), stepdown("doctor", str(path))
+    assert (built.code, told.code) == (2, 2)
+    line = PLUG_IN.splitlines().index("class Echo(Harness):") + 1
+    assert f"{tmp_path}/mine/echo_facts.py:{line}: Echo: {problem}" in built.err
+    assert problem in told.out
+
+
 def test_its_terms_and_limits_stand_in_a_release_and_publishing_runs_none_of_its_code(tmp_path: Path) -> None:
     path = write(tmp_path / "mine", "echo_terms")
     assert stepdown("build", str(path), "--run", str(tmp_path / "run")).code == 0

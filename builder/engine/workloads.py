@@ -12,7 +12,7 @@ from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
 from stepdown.harnesses.base import Harness
-from stepdown.harnesses.registry import harness_class, make_harness
+from stepdown.harnesses.registry import harness_class, make_harness, own_facts
 
 
 def load_harness(workload: WorkloadConfig, field: str) -> Harness:
@@ -30,6 +30,8 @@ def load_workload(protocol: ProtocolConfig, index: int, departed: Sequence[str] 
     """
     workload, place = protocol.workloads[index], f"protocol.workloads.{index}"
     harness = load_harness(workload, f"{place}.harness")
+    if workload.is_own_code:
+        own_facts(harness)  # what is wrong there is told before anything is paid for, and by `doctor` too
     try:
         strong_models(workload.seeds, protocol.pool)
     except BadInput as error:
