@@ -86,6 +86,15 @@ from stepdown.builder.records import MOST_TOKENS
         ),
         ({"prompt_tokens": 100, "cache_read_input_tokens": 900, "completion_tokens": 10}, (1000, 900, 0, 10)),
         (
+            {
+                "input_tokens": 0,
+                "cache_read_input_tokens": 900,
+                "cache_creation_input_tokens": 50,
+                "output_tokens": 10,
+            },
+            (950, 900, 50, 10),
+        ),
+        (
             {"prompt_tokens": 1000, "cache_read_input_tokens": 900, "completion_tokens": 10, "total_tokens": 1910},
             (1900, 900, 0, 10),
         ),

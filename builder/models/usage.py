@@ -99,8 +99,11 @@ def reported(usage: Any) -> Reported:
     read = _first((usage, details), _READ) or 0
     written = _first((usage, details), _WRITTEN) or 0
     missed = _first((usage,), _MISSED)
+    told = _first((usage,), _PROMPT)
     # No request is empty: a prompt of no tokens is one that was not counted.
-    prompt = _first((usage,), _PROMPT) or (read + missed if missed is not None else None) or None
+    prompt = told or (read + missed if missed is not None else None) or None
+    if told == 0 and read + written and _is_anthropic(usage):
+        prompt = 0  # beside what its cache read and wrote
     if prompt is not None and (_is_anthropic(usage) or read + written > prompt):
         prompt += read + written
     completion, total = _first((usage,), _COMPLETION), _first((usage,), _TOTAL)
