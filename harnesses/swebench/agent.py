@@ -7,7 +7,7 @@ handed, and where it would run a command it runs it in our sandbox. Import `mini
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -103,8 +103,8 @@ class _Handed:
 class _Environment:
     """Stands where the agent expects its environment: runs commands in the sandbox."""
 
-    def __init__(self, sandbox: Sandbox, config: AgentConfig) -> None:
-        self.config = config
+    def __init__(self, sandbox: Sandbox, config: AgentConfig, shown: Callable[[str], str]) -> None:
+        self.config, self._shown = config, shown
         self.submission: bytes | None = None
         self.broken: str | None = None
         self._sandbox = sandbox
@@ -125,7 +125,7 @@ class _Environment:
             self.submission = rest
             raise Submitted(_exit("Submitted"))
         text = ran.output.decode(errors="replace").replace("\0", "\ufffd")
-        return {**_failed(ran.exception), "output": text, "returncode": ran.returncode}
+        return {**_failed(ran.exception), "output": self._shown(text), "returncode": ran.returncode}
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
         return {}
@@ -142,10 +142,13 @@ class StepwiseAgent(DefaultAgent):  # type: ignore[misc]
     n_calls: int
     n_consecutive_format_errors: int
 
-    def __init__(self, sandbox: Sandbox, config: AgentConfig, step_limit: int) -> None:
-        """`step_limit` takes the place of upstream's; its limit of cost is off, since verdicts know no prices."""
+    def __init__(
+        self, sandbox: Sandbox, config: AgentConfig, step_limit: int, shown: Callable[[str], str] = str
+    ) -> None:
+        """`step_limit` takes the place of upstream's; its limit of cost is off, since verdicts know no prices. `shown`
+        gives what the agent sees of a command's output."""
         settings = {**config.agent, "step_limit": step_limit, "cost_limit": 0.0, "wall_time_limit_seconds": 0}
-        self.handed, self.environment = _Handed(config), _Environment(sandbox, config)
+        self.handed, self.environment = _Handed(config), _Environment(sandbox, config, shown)
         super().__init__(self.handed, self.environment, **settings)
 
     def start(self, task: str) -> list[Message]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ from stepdown.harnesses.swebench.snapshots import Snapshot, Snapshots
 from stepdown.harnesses.swebench.warm import Ready, Warm
 
 if TYPE_CHECKING:
+    from stepdown.harnesses.swebench.agent import StepwiseAgent
     from stepdown.harnesses.swebench.episode import EpisodeCheckpoint, SWEBenchEpisode
 
 VERSION = "3"
@@ -39,6 +40,14 @@ _COMMITTED = "2026-01-01T00:00:00+00:00"
 FIXED = {"PYTHONHASHSEED": "0", "GIT_AUTHOR_DATE": _COMMITTED, "GIT_COMMITTER_DATE": _COMMITTED}
 """Variables that commands see beside upstream's: what a set prints, and the name of a commit or stash that an agent
 makes, must be the same at every replay. Models name commits by their hash."""
+
+
+_SHOWN = {
+    "none": "Messages hold the times and durations that commands printed, which differ from one run to the next.",
+    "durations": "Durations that tests and commands printed are fixed in messages (`normalize: durations`); "
+    "other times are as they were.",
+}
+"""What the manifest says of the texts, by the option `normalize`."""
 
 
 class Options(Strict):
@@ -55,6 +64,8 @@ class Options(Strict):
     infrastructure: grading.Infrastructure = "note"
     """Whether a patch that touches test infrastructure (conftest.py, pytest.ini, pyproject.toml and their like) can
     pass: `note` shows these paths in the evidence, `refuse` fails the patch too."""
+    normalize: Literal["none", "durations"] = "none"
+    """Whether what tests and commands say that they took is fixed in what the agent is shown (`in 0.00s`)."""
     verify_grading: int = Field(0, ge=0)
     """Grade a seed's patch so many times afresh, and drop the instance where gradings differ; 0: grade it once."""
     checkpoints: bool = True
@@ -90,6 +101,7 @@ class SWEBench(Harness):
             "volatile": volatile.PATTERNS,
         }
         self.version = f"{VERSION}+mini-swe-agent.{mini.pinned_version()}+{digest(parts)[:12]}"
+        self.known_limits = (*type(self).known_limits, _SHOWN[options_.normalize])  # type: ignore[misc]
         self._engine = Engine()
         self._warm = Warm(self._engine)
         self._snapshots = Snapshots(self._engine, options_.snapshots_mib, on_release=self._warm.drop)
@@ -175,7 +187,7 @@ class SWEBench(Harness):
 
     @contextmanager
     def _fresh(self, instance: Instance) -> Iterator[SWEBenchEpisode]:
-        from stepdown.harnesses.swebench.agent import TOOLS, StepwiseAgent
+        from stepdown.harnesses.swebench.agent import TOOLS
         from stepdown.harnesses.swebench.episode import SWEBenchEpisode
 
         task = Task.of(instance)
@@ -184,13 +196,12 @@ class SWEBench(Harness):
         with self._ending(Ready(sandbox, None)) as ending:
             if task.image not in self._outside:
                 self._outside[task.image] = sandbox.outside()
-            agent = StepwiseAgent(sandbox, self._config, self._options.step_limit)
+            agent = self._agent(sandbox)
             prefix = Prefix.start(agent.start(task.problem_statement), TOOLS, self.mask)
             yield ending(SWEBenchEpisode(instance, sandbox, agent, self._shared(), prefix))
 
     @contextmanager
     def _from_snapshot(self, instance: Instance, at: EpisodeCheckpoint) -> Iterator[SWEBenchEpisode]:
-        from stepdown.harnesses.swebench.agent import StepwiseAgent
         from stepdown.harnesses.swebench.episode import SWEBenchEpisode
 
         base = Task.of(instance).image
@@ -198,7 +209,7 @@ class SWEBench(Harness):
             self._sandbox(at.snapshot.image, base, at.snapshot.files), at.snapshot
         )
         with self._ending(ready) as ending:
-            agent = StepwiseAgent(ready.sandbox, self._config, self._options.step_limit)
+            agent = self._agent(ready.sandbox)
             agent.go_on_from(at.agent)
             origin = at.snapshot, ready.origin
             yield ending(
@@ -233,6 +244,12 @@ class SWEBench(Harness):
             if episode.prefix().canonical != expected.canonical:
                 raise Technical("replay diverged: the observations are not those of the first time")
             yield episode
+
+    def _agent(self, sandbox: Sandbox) -> StepwiseAgent:
+        from stepdown.harnesses.swebench.agent import StepwiseAgent
+
+        shown = volatile.without_durations if self._options.normalize == "durations" else str
+        return StepwiseAgent(sandbox, self._config, self._options.step_limit, shown)
 
     def _sandbox(self, image: str, base: str, since: disk.Files | None = None) -> Sandbox:
         config = self._config

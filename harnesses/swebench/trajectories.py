@@ -1,7 +1,8 @@
 """mini-swe-agent's trajectory files as seeds: what the model answered at every step, in the workload's action form.
 
 Version 1 (`mini-swe-agent-1`) has text with one command in a fenced block; version 2 (`mini-swe-agent-1.1`) has tool
-calls, the output items of the Responses API, or text. Every command becomes a call of the tool `bash`.
+calls, the output items of the Responses API, or text. A bare list of messages is read as well. Every command becomes a
+call of the tool `bash`.
 """
 
 from __future__ import annotations
@@ -33,16 +34,21 @@ class _Loose(BaseModel):
 
 
 class _Model(_Loose):
-    model_name: str = ""
+    model_name: str | None = None
 
 
 class _Config(_Loose):
-    model: _Model = _Model()
+    model: _Model | None = None
 
 
 class _Info(_Loose):
     exit_status: str | None = None
-    config: _Config = _Config()
+    config: _Config | None = None
+
+    def model_name(self) -> str | None:
+        """The model that made it, where it is named."""
+        model = self.config.model if self.config is not None else None
+        return model.model_name if model is not None else None
 
 
 class _File(_Loose):
@@ -91,14 +97,20 @@ def seed_of(path: Path, model: str | None) -> dict[str, Any]:
         data = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {error}", file=path) from None
+    if isinstance(data, list) and data:
+        data = _bare(data)
     if not isinstance(data, dict) or "trajectory_format" not in data:
         raise BadInput("not a trajectory of mini-swe-agent: it has no `trajectory_format`", file=path)
     read = validated(_File, data, file=path)
     if read.info.exit_status != "Submitted":
         raise NotASeed(f"it ended with {read.info.exit_status or 'nothing'}, not Submitted")
-    name = model or read.info.config.model.model_name
+    name = model or read.info.model_name()
     if not name:
-        raise BadInput("it does not name its model: say --model", file=path, field="info.config.model.model_name")
+        raise BadInput(
+            "it does not name its model: say which of the pool's strong models it was, with --model NAME",
+            file=path,
+            field="info.config.model.model_name",
+        )
     steps = list(_steps(read, path))
     if not steps:
         raise BadInput("no step in it was made by a model", file=path, field="messages")
@@ -106,6 +118,15 @@ def seed_of(path: Path, model: str | None) -> dict[str, Any]:
         steps[-1] = _with_new_marker(steps[-1])
     instance_id = read.instance_id or path.name.removesuffix(SUFFIX).removesuffix(".json")
     return {"instance_id": instance_id, "model": name, "steps": steps}
+
+
+def _bare(messages: list[Any]) -> dict[str, Any]:
+    """A list of messages as a file has it. That it was submitted shows in the last answer, which gives the command."""
+    answers = [each for each in messages if isinstance(each, dict) and each.get("role") == "assistant"]
+    last = json.dumps(answers[-1]) if answers else ""
+    submitted = any(marker in last for marker in (_OLD_MARKER, _MARKER))
+    info = {"exit_status": "Submitted" if submitted else "an answer that does not submit"}
+    return {"trajectory_format": "mini-swe-agent-1", "messages": messages, "info": info}
 
 
 def _steps(read: _File, path: Path) -> Iterator[dict[str, Any]]:

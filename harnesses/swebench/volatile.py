@@ -23,8 +23,8 @@ PATTERNS = (
     rf"(?: [A-Z]{{3,4}}\b)?+{_EARLIER}(?: {{1,2}}20\d\d\b)?(?: [+-]\d{{4}}\b)?",
     # Mon, 30 Nov 2026 01:56:21
     rf"\b(?:{_DAY}, )?\d{{1,2}} {_MONTH} {_YEAR}(?: [0-2]\d:[0-5]\d:[0-5]\d)?(?: [+-]\d{{4}}\b| GMT\b)?",
-    # 1796003781, 1796003781.123456
-    r"\b1(?:7[6-9]|[89]\d)\d{7}(?:\.\d{1,9})?\b",
+    # 1796003781, 1796003781.123456, and the same in milliseconds, microseconds or nanoseconds
+    r"\b1(?:7[6-9]|[89]\d)\d{7}(?:\.\d{1,9}|(?:\d{3}){1,3})?\b",
     # 3 seconds ago, 2 years, 5 months ago
     r"\b\d{1,3} (?:second|minute|hour|day|week|month|year)s?(?:, \d{1,2} months?)? ago\b",
     # 01:56:21, 0:00:01.25
@@ -81,6 +81,16 @@ PATTERNS = (
     r"(?<=<output_tail>\n)[^\n]{0,200}\n",
 )
 
+_DURATION = regex.compile(
+    # in 0.12s, in 61.02s (0:01:01), Ran 3 tests in 0.001s, took 12 ms, real 0m0.003s
+    r"(?<=\b(?i:in|took|after|elapsed:?|duration:?|taken:?|real|user|sys)[ \t])(?:\d{1,4}m)?\d{1,9}(?:\.\d{1,9})? ?"
+    r"(ns|us|µs|ms|secs?|seconds?|s|minutes)\b(?: \(\d{1,3}:[0-5]\d:[0-5]\d\))?"
+    # 0.25s call tests/test_x.py::test_y
+    r"|(?m:^\d{1,6}\.\d\d(s)(?= (?:call|setup|teardown) ))"
+)
+"""What test runners and `time` say that something took; not any number with a unit, for files have such too."""
+_LINE = 80
+
 _VOLATILE = regex.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS))
 _MASK = "…"
 _RULERS = "=-_"
@@ -109,6 +119,25 @@ def mask(text: str) -> str:
     if _MASK in masked:
         masked = "\n".join(_without_width(line) if _MASK in line else line for line in masked.split("\n"))
     return _without_layers(masked) if masked.startswith(_OBSERVATION) else masked
+
+
+def without_durations(output: str) -> str:
+    """A command's output with what tests and commands took fixed, for an agent that is to see the same each time.
+
+    >>> without_durations("== 1 passed in 0.87s ==") == without_durations("= 1 passed in 62.35s (0:01:02) =")
+    True
+    >>> without_durations("Ran 3 tests in 0.101s; sleep(2.5s)")
+    'Ran 3 tests in 0.00s; sleep(2.5s)'
+    """
+    return "\n".join(map(_without_duration, output.split("\n"))) if _DURATION.search(output) else output
+
+
+def _without_duration(line: str) -> str:
+    fixed = _DURATION.sub(lambda found: f"0.00{found[1] or found[2]}", line)
+    rule = line[:1]
+    if fixed == line or not rule or rule not in _RULERS or line[-1] != rule:
+        return fixed
+    return f" {fixed.strip(rule).strip()} ".center(_LINE, rule)
 
 
 def _without_layers(observation: str) -> str:

@@ -452,6 +452,24 @@ def test_snapshots_keep_within_their_budget_of_disk(instance: Instance) -> None:
         assert harness.snapshots() == before + 1
 
 
+@docker_mark
+def test_with_normalize_an_agent_is_shown_the_same_to_the_letter(tmp_path: Path, instance: Instance) -> None:
+    harness = Ungraded(normalize="durations")
+    seen = set()
+    for _ in range(2):
+        with harness.open(instance) as episode:
+            episode.advance(bash("python3 -m pytest -p no:cacheprovider; time sleep 0.0$RANDOM; echo 'sleep(2.5s)'"))
+            seen.add(episode.prefix().exact)
+            shown = episode.prefix().messages[-1]["content"]
+    assert len(seen) == 1
+    assert " 2 passed in 0.00s =" in shown
+    assert "real\t0.00s" in shown
+    assert "sleep(2.5s)" in shown, "what is no duration stays"
+    assert "normalize: durations" in harness.known_limits[-1]
+    assert "differ from one run to the next" in Ungraded().known_limits[-1]
+    assert harness.version != Ungraded().version
+
+
 # Volatile text, versions
 
 
@@ -481,6 +499,7 @@ def test_snapshots_keep_within_their_budget_of_disk(instance: Instance) -> None:
         ),
         ("Time taken: 1.2231845855712891e-05", "Time taken: 0.00231"),
         ("1796000000.1234", "1796000011.99"),
+        ("1796000000123456789", "1796000011990000000"),
         ("1a2b3c4 3 seconds ago fix", "1a2b3c4 2 minutes ago fix"),
         ("cannot read /tmp/django_wj2yhc7n/x", "cannot read /tmp/django_zj2_hc7a/x"),
         ("id 123e4567-e89b-42d3-a456-426614174000", "id 923e4567-e89b-42d3-b456-426614174001"),

@@ -141,6 +141,29 @@ def test_the_file_s_own_name_of_the_model_is_taken_where_none_is_given(tmp_path:
     assert path.exists()
 
 
+def test_a_bare_list_of_messages_is_read_where_its_last_answer_submits(tmp_path: Path) -> None:
+    path = version_1(tmp_path, *(fenced(*step) for step in STEPS))
+    path.write_text(json.dumps(json.loads(path.read_text())["messages"]))
+    assert converted(path) == EXPECTED
+    path.write_text(json.dumps(json.loads(path.read_text())[:-2]))
+    done = stepdown("seeds", "convert", str(path), "--model", "strong", "--out", str(tmp_path / "none.jsonl"))
+    assert (done.code, "passed over: 1, it ended with an answer that does not submit" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("config", [None, {}, {"model": None}, {"model": {"model_name": None}}])
+def test_a_model_that_no_file_names_is_asked_for(tmp_path: Path, config: Any) -> None:
+    path = version_1(tmp_path, fenced(*STEPS[-1]), info={"exit_status": "Submitted", "config": config})
+    done = stepdown("seeds", "convert", str(path), "--out", str(tmp_path / "seeds.jsonl"))
+    assert (done.code, done.err.strip().splitlines()) == (
+        2,
+        [
+            f"stepdown: {path}: info.config.model.model_name: it does not name its model: say which of the pool's "
+            "strong models it was, with --model NAME"
+        ],
+    )
+    assert len(converted(path)) == 1
+
+
 def test_an_answer_that_the_agent_rejected_is_a_step_too(tmp_path: Path) -> None:
     """Version 2 keeps it beside its complaint, not among the messages."""
     from minisweagent.exceptions import FormatError
