@@ -329,6 +329,13 @@ def test_a_provider_s_own_key_and_address_come_from_the_environment(monkeypatch:
         assert loopback.requests[0].key == KEY
 
 
+def test_a_provider_s_own_address_is_named_where_it_can_not_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_BASE", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    with pytest.raises(Technical, match=r"connection refused: http://127.0.0.1:9/v1"):
+        asked(Answer("x"), family="openrouter", endpoint={"api_base": None}, retries={"attempts": 1})
+
+
 def test_a_proxy_carries_what_goes_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with Provider({"m": always(Answer("x"))}) as proxy:
         name = proxy.url.removesuffix("/v1").replace("://", "://me:pass@")

@@ -278,7 +278,7 @@ class Client:
         except Rejected as error:
             raise Technical(f"{model.name}: {error}") from None
         except Exception as error:
-            address = None if model.model.startswith(LOCAL) else settings.api_base
+            address = None if model.model.startswith(LOCAL) else whole.get("api_base")
             failure = classify(error, self._secrets, address, _fields(request))
             if not failure.refuses_marks or (plain := prompt_cache.unmarked(request)) == request:
                 return failure
