@@ -3,7 +3,8 @@
     python -m benchmarks.planted                                        all cases
     python -m benchmarks.planted --instances 200 --steps 10 [--early-verdicts] [--workers W] [--latency S]
 
-One JSON line per case. Seeds are given. `resume_s` is the whole command on the finished run.
+One JSON line per case. Seeds are given. `resume_s` is the whole command on the finished run. `cpu_us_per_call` is the
+processor time of the build by its calls, which tells more than seconds on a machine with other work.
 `bare_cache_labels_per_s` is what the response cache alone sustains at this number of calls: entries like the run's,
 each looked up, then stored, by one thread. With latency, `of_bound` compares the time taken with what no schedule can
 beat: all calls spread evenly over the workers, or the longest instance alone.
@@ -88,14 +89,14 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     """Build the case's run in a folder, and what that came to."""
     run, config = folder / "run", case.config(folder)
     _forget_peak()
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     with open_for_work(run, config) as opened:
         work = Build(opened, threading.Event())
         work.admit()
         work.execute()
         labels = write_artifacts(opened, work.multi_step).rows
         made = work.progress.calls
-    took = time.perf_counter() - began
+    took, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     peak = _peak_bytes()
     bare = _bare_cache_calls_per_s(folder / "bare", min(made, MOST_BARE_ENTRIES))
     trials, longest = _from_ledger(run)
@@ -106,6 +107,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
         "model_calls": made,
         "calls_per_label": round(made / labels, 2),
         "labels_per_s": round(labels / took, 1),
+        "cpu_us_per_call": round(1e6 * cpu / made, 1),
         "peak_mib": round(peak / MIB, 1),
         "files_mib": round(sum(f.stat().st_size for f in run.rglob("*") if f.is_file()) / MIB, 1),
         "resume_s": round(_resume_seconds(run), 2),

@@ -79,6 +79,7 @@ class PlantedRun:
         workers: int = 1,
         cache: Path | None = None,
         reverse: bool = False,
+        **operation: Any,
     ) -> Path:
         """The config's file. Seeds are given, so every call is the search's. `hints` are by (instance, step)."""
         source = dict(plan) if isinstance(plan, Mapping) else {"tiers": [list(row) for row in plan]}
@@ -91,7 +92,7 @@ class PlantedRun:
             lines = [{"id": f"planted/{i}/{step}", "tier": NAMES[tier]} for (i, step), tier in hints.items()]
             (self.folder / "hints.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
             protocol["hints"] = {"source": "file", "file": "hints.jsonl"}
-        operation = {"workers": workers, "cache": str(cache) if cache else None}
+        operation |= {"workers": workers, "cache": str(cache) if cache else None}
         config = planted_config(
             source, options, protocol, operation, seeds=None if _strong_shortens(options) else seeds
         )
@@ -251,6 +252,72 @@ def test_no_interruption_changes_a_byte_or_pays_a_call_twice(
         assert run.files() == undisturbed.files()
         assert run.calls == undisturbed.calls
         assert json.loads((run.run / SPEND).read_text())["calls"] == run.calls
+
+
+@settings(cheap, max_examples=8)
+@given(
+    plan=plans,
+    hints=hints,
+    speculate=st.integers(1, 4),
+    workers=st.integers(1, 2),
+    together=st.booleans(),
+    at=st.integers(0, 40),
+)
+def test_running_ahead_changes_no_byte_and_what_was_in_vain_is_counted(
+    plan: list[list[int]], hints: dict[tuple[int, int], int], speculate: int, workers: int, together: bool, at: int
+) -> None:
+    rules = {"cascade_parallel": together}
+    with planted_run() as ahead, planted_run() as plain:
+        config = ahead.write(plan, None, rules, hints, workers, speculate=speculate)
+        if not ahead.build(config, at):
+            assert ahead.build(config)
+        assert plain.build(plain.write(plan, None, rules, hints))
+        assert ahead.files() == plain.files()
+        spend, needed = (json.loads((run.run / SPEND).read_text()) for run in (ahead, plain))
+        assert needed["in_vain"]["calls"] == 0
+        assert spend["calls"] == needed["calls"]
+        assert spend["unbooked"]["calls"] == spend["in_vain"]["calls"]
+        assert ahead.calls == spend["calls"] + spend["in_vain"]["calls"]
+
+
+@settings(cheap, max_examples=8)
+@given(plan=plans, speculate=st.integers(1, 4), most=st.integers(1, 60))
+def test_running_ahead_never_exceeds_a_budget(plan: list[list[int]], speculate: int, most: int) -> None:
+    with planted_run() as run, planted_run() as plain:
+        finished = run.build(run.write(plan, workers=2, speculate=speculate, budget={"calls": most}))
+        assert run.calls <= most
+        assert plain.build(plain.write(plan))
+        assert run.build(run.write(plan, speculate=speculate))
+        assert run.files() == plain.files()
+        assert finished or run.calls >= plain.calls
+
+
+def test_free_threads_execute_what_follows_if_the_trial_in_hand_fails(tmp_path: Path) -> None:
+    """Two steps that nobody below the strong tier can make: all trials are needed, and three run at once."""
+    run = PlantedRun(tmp_path)
+    most, now, lock = 0, 0, threading.Lock()
+
+    class Watched(Planted):
+        def answer(self, *given: Any) -> Response | None:
+            nonlocal most, now
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.01)
+            with lock:
+                now -= 1
+            return super().answer(*given)
+
+    with open_for_work(run.run, load_config(run.write([[3, 3]], speculate=2))) as opened:
+        work = Build(opened, threading.Event())
+        for workload in work._session.workloads:
+            workload.harness.__class__ = Watched
+        work.admit()
+        work.execute()
+        write_artifacts(opened, work.multi_step)
+    assert run.labels() == [[3, 3]]
+    assert most == 3
+    assert json.loads((run.run / SPEND).read_text())["in_vain"]["calls"] == 0
 
 
 @pytest.mark.parametrize("seed", range(2))

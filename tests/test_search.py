@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepdown.builder.engine.search import Blocked, SearchRules, search
+from stepdown.builder.engine.search import Blocked, SearchRules, Unforeseen, foreseen, search
 from stepdown.builder.records import Lock, Outcome, Prefix, Response, Step, Trajectory, Trial, Verdict
 
 PREFIX = Prefix.start([])
@@ -52,6 +53,49 @@ def test_a_step_climbs_from_the_cheapest_tier_through_every_model_of_each_cascad
     found = search(trajectory(1), "strong", THREE_TIERS, no_hint, trials)
     assert trials.asked == ["1:low-a", "1:low-b", "1:mid-a", "1:mid-b"]
     assert found.locks == (Lock(1, "mid-b"),)
+
+
+def foreseen_of(trials: Trials, executed: int, most: int, hint: Callable[[int], int | None] = no_hint) -> list[str]:
+    """What is foreseen of a search over two steps once so many of its trials have been executed."""
+    known: dict[Trial, Outcome] = {}
+
+    def run(current: Trajectory, trial: Trial) -> Outcome:
+        if len(known) == executed:
+            raise Unforeseen
+        known[trial] = trials(current, trial)
+        return known[trial]
+
+    seed = trajectory(2)
+    with suppress(Unforeseen):
+        search(seed, "strong", THREE_TIERS, no_hint, run)
+    ahead = foreseen(seed, "strong", THREE_TIERS, hint, known.get, most)
+    return [f"{trial.step}:{trial.model}" for _, trial in ahead]
+
+
+def test_what_follows_is_foreseen_as_long_as_nothing_is_accepted() -> None:
+    assert foreseen_of(passing(), 1, 4) == ["1:low-b", "1:mid-a", "1:mid-b", "2:low-a"]
+    assert foreseen_of(passing("1:low-b"), 2, 3) == ["2:low-a", "2:low-b", "2:mid-a"]
+    assert foreseen_of(passing(), 6, 9) == ["2:mid-a", "2:mid-b"]
+    assert foreseen_of(passing(), 8, 9) == []
+
+
+def test_nothing_is_foreseen_beyond_a_hint_that_nobody_has_asked_for_or_a_tier_that_is_unknown() -> None:
+    def hint(step: int) -> int | None:
+        if step == 2:
+            raise Unforeseen
+        return None
+
+    assert foreseen_of(passing(), 1, 9, hint) == ["1:low-b", "1:mid-a", "1:mid-b"]
+    assert foreseen_of(Trials(lambda current, trial: Verdict.TECHNICAL), 1, 9) == ["1:low-b"]
+
+
+@given(st.sets(st.sampled_from([f"{i}:{m}" for i in (1, 2) for m in ("low-a", "low-b", "mid-a", "mid-b")])))
+def test_the_first_trial_that_is_foreseen_is_the_one_that_is_asked_for_next(accepted: set[str]) -> None:
+    whole = passing(*accepted)
+    search(trajectory(2), "strong", THREE_TIERS, no_hint, whole)
+    for executed, name in enumerate(whole.asked):
+        assert foreseen_of(passing(*accepted), executed, 1) == [name]
+    assert foreseen_of(passing(*accepted), len(whole.asked), 1) == []
 
 
 def test_a_tier_passes_with_the_first_accepted_model_and_the_others_are_not_asked() -> None:

@@ -9,13 +9,14 @@ from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import CallTotal
-from stepdown.builder.run.spent import ModelSpent, read_spent, spent_by_model
+from stepdown.builder.run.spent import ModelSpent, read_spent, spent_by_model, spent_in_vain
 
 
 def spend_of(run: RunFolder) -> dict[str, Any]:
     """What this run really paid, by purpose and model; what the cache answered is counted beside it.
 
-    `unbooked` was paid for trials that have not ended, or lost when the run was killed. `usd` is the list price, of
+    `unbooked` was paid for trials that have not ended, or lost when the run was killed; `in_vain`, which is part of it,
+    for trials that were executed ahead (`operation.speculate`) and were not needed. `usd` is the list price, of
     estimated tokens too (`estimated_calls`); `reported_usd` is what gateways said that `reported_calls` cost.
     `prompt_cache` has of every model the prompt tokens that its provider read from and wrote to its cache, and what
     this saved of the list price.
@@ -26,7 +27,7 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
     calls = sum(total.calls for total in booked)
     usd = sum(list_price(prices, total.model, total.usage) for total in booked)
     everything = read_spent(run.path, ledger, prices)
-    unbooked = everything.calls - calls
+    unbooked, in_vain = everything.calls - calls, spent_in_vain(ledger, prices)
     paid = [
         {
             "purpose": total.purpose,
@@ -43,6 +44,7 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
         "calls": calls,
         **_told(booked),
         "unbooked": {"usd": round(everything.usd - usd, 6) if unbooked else 0.0, "calls": unbooked},
+        "in_vain": {"usd": round(in_vain.usd, 6), "calls": in_vain.calls},
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,

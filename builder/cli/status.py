@@ -79,6 +79,8 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
     for spent in status.paid_by_model:
         if spent.reported_calls or spent.estimated_calls or spent.usage.cache_read or spent.usage.cache_write:
             yield f"  {printable(spent.model)}: {model_line(spent)}"
+    if status.in_vain.calls:
+        yield f"of it for trials run ahead in vain: {_calls(status.in_vain.calls)}, ${status.in_vain.usd:.4f}"
     yield f"errors before retries: {status.errors_retried}"
 
 

@@ -65,6 +65,10 @@ class OperationConfig(Strict):
 
     workers: int = Field(2, ge=1, le=1024)
     """How many instances are searched at once."""
+    speculate: int = Field(0, ge=0, le=256)
+    """How many trials an instance's search may have executed ahead of itself: those that follow if the one in hand is
+    not accepted, on the next tier and the next step. It saves time where models are slow and instances few. Files stay
+    the same; what turns out not to be needed is paid for, within the budget, and counted apart."""
     cache: Path | None = None
     """Folder of the response cache, relative to the config. One cache can serve many runs. Not set: `cache` in the
     run's folder."""

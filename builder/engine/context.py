@@ -45,6 +45,8 @@ class RunContext:
     """Told of every instance that a technical error blocks, with the reason."""
     budget: BudgetGuard | None = None
     """The run's budget; None: without limit."""
+    speculate: int = 0
+    """How many trials an instance's search may be ahead of what it has asked for."""
 
 
 def search_rules(protocol: ProtocolConfig) -> SearchRules:

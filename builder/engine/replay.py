@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -56,6 +57,12 @@ Judge = Callable[[JudgeCase], Ruling]
 """Gives a verdict on a case; technical where that is not possible."""
 
 
+class Signal(Protocol):
+    """Says whether to stop: an event, or something that watches several."""
+
+    def is_set(self) -> bool: ...
+
+
 class _Halted(Exception):
     """The trial is over: its outcome is certain."""
 
@@ -86,7 +93,7 @@ class Replayer:
         pool: Pool,
         calls: Calls,
         judge: Judge | None = None,
-        stop: threading.Event | None = None,
+        stop: Signal | None = None,
         mask: InstanceMask | None = None,
     ) -> None:
         """`judge` is asked about the cases of episodes that have one. Once `stop` is set, no further step is begun.

@@ -7,6 +7,7 @@ section 3.2; the points where this search differs on purpose are in docs/decisio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stepdown.builder.records import Lock, Outcome, Sample, Trajectory, Trial, Verdict
@@ -78,6 +79,40 @@ def search(seed: Trajectory, strong_model: str, rules: SearchRules, hint: Hint, 
             locks = (*locks[: i - 1], best.lock, *[strong] * (len(current) - i))
         i += 1
     return SearchResult(current, locks)
+
+
+class Unforeseen(Exception):
+    """What a search asks for next can not be told."""
+
+
+def foreseen(
+    seed: Trajectory,
+    strong_model: str,
+    rules: SearchRules,
+    hint: Hint,
+    known: Callable[[Trial], Outcome | None],
+    most: int,
+) -> list[tuple[Trajectory, Trial]]:
+    """The trials that a search asks for next, in order, as long as none of them is accepted: not more than `most`, each
+    with the current trajectory that it starts from.
+
+    It is the search itself, gone through with the outcomes that are `known`; every other trial is taken to fail.
+    `known` and `hint` may raise Unforeseen.
+    """
+    asked: list[tuple[Trajectory, Trial]] = []
+
+    def run(current: Trajectory, trial: Trial) -> Outcome:
+        outcome = known(trial)
+        if outcome is not None:
+            return outcome
+        if len(asked) == most:
+            raise Unforeseen
+        asked.append((current, trial))
+        return Outcome(Verdict.FAIL)
+
+    with suppress(Blocked, Unforeseen):
+        search(seed, strong_model, replace(rules, each=map), hint, run)
+    return asked
 
 
 def _first_tier(hinted: int | None, rules: SearchRules) -> int:

@@ -109,6 +109,7 @@ class RunSession:
                     on_lock=progress.on_lock,
                     on_blocked=progress.on_blocked,
                     budget=budget,
+                    speculate=operation.speculate,
                 )
                 workers: Workers = Threads(operation.workers, self._stop)
                 workers.run(jobs, lambda job: do(job, context))

@@ -13,7 +13,7 @@ from stepdown.builder.engine.replay import Replayer
 from stepdown.builder.engine.search import Blocked, is_accepted
 from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted
-from stepdown.builder.records import Outcome, Trajectory, Trial, Verdict
+from stepdown.builder.records import Outcome, Receipt, Trajectory, Trial, Verdict
 from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
 from stepdown.judges.panel import rule_on_case
 
@@ -29,11 +29,31 @@ def _place(purpose: Purpose, trial: Trial) -> _Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Executed:
+    """What executing a trial came to, and what it took."""
+
+    outcome: Outcome
+    receipt: Receipt
+
+
+class _Stop:
+    """Set where the run is to stop, or the one trial that a thread executes."""
+
+    def __init__(self, run: threading.Event) -> None:
+        self._run = run
+        self.trial = threading.Event()
+
+    def is_set(self) -> bool:
+        return self._run.is_set() or self.trial.is_set()
+
+
+@dataclass(frozen=True, slots=True)
 class _Executor:
     """The calls and the replayer of one thread."""
 
     calls: Calls
     replayer: Replayer
+    stop: _Stop
 
 
 class TrialRecorder:
@@ -47,7 +67,7 @@ class TrialRecorder:
     def __init__(self, job: Job, context: RunContext) -> None:
         self._job, self._context, self._ledger = job, context, context.ledger
         self._rules = search_rules(context.protocol)
-        self._question_locks = QuestionLocks() if context.protocol.rules.cascade_parallel else None
+        self._question_locks = QuestionLocks() if context.protocol.rules.cascade_parallel or context.speculate else None
         self._mask = InstanceMask(job.workload.harness, context.ledger, job.record.id)
         self._own = threading.local()
         self._recorded: dict[_Place, TrialRecord] = {}
@@ -57,32 +77,65 @@ class TrialRecorder:
         # The ledger's id of each trajectory that a trial may start from, by identity.
         self._ids: list[tuple[Trajectory, int]] = []
 
-    def execute(self, purpose: Purpose, trial: Trial, execution: Execution, base: Trajectory | None = None) -> Outcome:
+    def execute(
+        self,
+        purpose: Purpose,
+        trial: Trial,
+        execution: Execution,
+        base: Trajectory | None = None,
+        ahead: Callable[[], Executed | None] = lambda: None,
+    ) -> Outcome:
         """The outcome of a trial: the recorded one, or that of an execution now, which is recorded before this returns.
 
         `base` is the trajectory that the trial starts from, where it starts from one: an outcome of this recorder, or
-        read by it. Raises Interrupted where the run is to stop.
+        read by it. `ahead` gives what was executed of the trial before it was asked for. Raises Interrupted where the
+        run is to stop.
         """
         known = self._recorded.get(_place(purpose, trial))
         if known is not None:
             return self._read_outcome(known)
         if self._context.stop.is_set():
             raise Interrupted("stopped")
-        executor = self._executor
-        outcome = execution(executor.replayer)
+        executed = ahead() or self._execute(execution)
+        outcome = executed.outcome
         accepted = is_accepted(outcome, trial.limit, self._rules)
         trial_id = self._ledger.record(
             self._job.record.id,
             purpose,
             trial,
             outcome,
-            executor.calls.take_receipt(),
+            executed.receipt,
             accepted=accepted,
             base=self.id_of(base) if base is not None else None,
         )
         if accepted and purpose in KEPT:
             self._ids.append((outcome.trajectory, trial_id))
         return outcome
+
+    def _execute(self, execution: Execution) -> Executed:
+        executor = self._executor
+        return Executed(execution(executor.replayer), executor.calls.take_receipt())
+
+    def execute_ahead(self, execution: Execution, abandoned: threading.Event) -> Executed:
+        """What a trial comes to that may not be needed, for `execute` to record; begins no step once it is abandoned.
+
+        What it took is booked at once, however it ends. Called in threads of its own.
+        """
+        executor = self._executor
+        executor.stop.trial = abandoned
+        try:
+            outcome = execution(executor.replayer)
+        finally:
+            receipt = executor.calls.take_receipt()
+            self._ledger.book_ahead(self._job.record.id, receipt)
+        return Executed(outcome, receipt)
+
+    def recorded_verdict(self, purpose: Purpose, trial: Trial) -> tuple[Verdict, bool] | None:
+        """The verdict of a trial that is in the ledger since before this recorder began, and whether it was accepted;
+        None of others.
+        """
+        found = self._recorded.get(_place(purpose, trial))
+        return (found.verdict, found.accepted) if found else None
 
     def execute_to_verdict(
         self, purpose: Purpose, trial: Trial, execution: Execution, base: Trajectory | None = None
@@ -134,6 +187,6 @@ class TrialRecorder:
         )
         panel, subject = context.protocol.judge, "/".join(instance.key)
         judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
-        return _Executor(
-            calls, Replayer(instance, harness, context.protocol.pool, calls, judge, context.stop, self._mask)
-        )
+        stop = _Stop(context.stop)
+        replayer = Replayer(instance, harness, context.protocol.pool, calls, judge, stop, self._mask)
+        return _Executor(calls, replayer, stop)

@@ -11,7 +11,7 @@ from stepdown.builder.common.text import without_particulars
 from stepdown.builder.records import Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger, Purpose
 from stepdown.builder.run.reading import open_ledger
-from stepdown.builder.run.spent import ModelSpent, Spent, read_spent, spent_by_model
+from stepdown.builder.run.spent import ModelSpent, Spent, read_spent, spent_by_model, spent_in_vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class RunStatus:
     paid: Spent
     paid_by_model: tuple[ModelSpent, ...]
     """What is booked of it: calls of trials that have ended."""
+    in_vain: Spent
+    """What of it went to trials that were executed ahead and were not needed, so far."""
     budget: Mapping[str, float | None]
     """`usd`, `calls` and `wall_clock` as the config has them; None where there is no limit."""
     errors_retried: int
@@ -91,6 +93,7 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
         labels={benchmark: dict(tiers) for benchmark, tiers in sorted(labels.items())},
         paid=read_spent(folder, ledger, run.prices),
         paid_by_model=spent_by_model(ledger, run.prices),
+        in_vain=spent_in_vain(ledger, run.prices),
         budget=run.operation["budget"],
         errors_retried=ledger.retried_errors(),
         held_back=tuple(

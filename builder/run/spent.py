@@ -63,6 +63,13 @@ def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSp
     )
 
 
+def spent_in_vain(ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
+    """What was paid for trials that were executed ahead and that no search has asked for."""
+    found = ledger.calls_in_vain()
+    usd = sum(prices[model].cost(usage) for model, _, usage in found if model in prices)
+    return Spent(sum(calls for _, calls, _ in found), usd)
+
+
 def read_spent(folder: Path, ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
     """What a run has paid in all its processes, with what a killed one paid and did not record.
 

@@ -294,6 +294,32 @@ class Ledger:
         if accounts:
             db.executemany("INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?)", accounts)
 
+    def book_ahead(self, instance: int, receipt: Receipt) -> None:
+        """Keep the calls that this run paid for a trial which nothing has asked for yet."""
+        rows = [
+            (
+                instance,
+                bytes.fromhex(call.key),
+                call.model,
+                *(call.usage.prompt, call.usage.cache_read, call.usage.cache_write, call.usage.completion),
+            )
+            for call in receipt.calls
+            if call.paid
+        ]
+        if rows:
+            with self._file.transaction() as db:
+                db.executemany("INSERT OR IGNORE INTO ahead VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def calls_in_vain(self) -> list[tuple[str, int, Usage]]:
+        """Of each model, how many calls were made ahead for trials that no search has asked for, and what they took."""
+        return [
+            (model, calls, Usage(*tokens))
+            for model, calls, *tokens in self._file.read(
+                "SELECT model, count(*), sum(prompt), sum(cache_read), sum(cache_write), sum(completion) FROM ahead "
+                "WHERE (instance, key) NOT IN (SELECT instance, key FROM calls) GROUP BY model ORDER BY model"
+            )
+        ]
+
     def call_totals(self) -> list[CallTotal]:
         """The run's distinct calls by purpose, model, and whether this run paid for them."""
         return [

@@ -93,7 +93,20 @@ CREATE TABLE cut_off (                   -- trials whose verdict was certain bef
 )
 """
 
-LATER_TABLES = {"accounts": ACCOUNTS, "cut_off": CUT_OFF}
+AHEAD = """
+CREATE TABLE ahead (                     -- calls of trials that were executed ahead; in vain, unless in `calls` too
+    instance INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    model TEXT NOT NULL,
+    prompt INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    PRIMARY KEY (instance, key)
+) WITHOUT ROWID
+"""
+
+LATER_TABLES = {"accounts": ACCOUNTS, "cut_off": CUT_OFF, "ahead": AHEAD}
 """By name: what an older ledger lacks, which is otherwise the same."""
 
 
