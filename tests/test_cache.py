@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 import zlib
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepdown.builder.cache.inventory import Inventory
 from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.responses import Cache
 from stepdown.builder.cache.store import EARLIER_DATABASE, DiskStore
@@ -196,3 +199,35 @@ def test_threads_share_it(cache: Cache) -> None:
     for number in range(8):
         for step in range(1, 40):
             assert response_of(cache, question(step=step, instance=str(number))) == Response(f"{number}-{step}")
+
+
+KEEPER = """
+import sys
+from pathlib import Path
+from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.store import DiskStore
+from stepdown.builder.records import Response
+from tests.test_cache import question
+
+cache = Cache(DiskStore(Path(sys.argv[1])), run="killed")
+for step in range(1, 1_000_000):
+    cache.put(question(step=step), Response(f"answer {step}"))
+    print(step, flush=True)
+"""
+
+
+@pytest.mark.parametrize("moment", [1, 40, 333])
+def test_kill_9_loses_no_response_that_was_kept(tmp_path: Path, moment: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KEEPER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= moment:
+            process.kill()
+            break
+    last = max([moment, *map(int, process.stdout.read().split()[:-1])])  # the last line may be cut
+    process.wait()
+    cache = Cache(DiskStore(tmp_path), run="next")
+    for step in range(1, last + 1):
+        assert response_of(cache, question(step=step)) == Response(f"answer {step}")
+    with Inventory(tmp_path) as inventory:
+        assert all(not item.problem for item in inventory.read_entries())
