@@ -51,10 +51,6 @@ class Family:
         """The provider's address, as the environment or its documentation has it."""
         return next(filter(None, map(os.environ.get, self.base_variables)), self.base)
 
-    def key(self) -> str | None:
-        """The key that the environment holds for this provider."""
-        return next(filter(None, map(os.environ.get, self.key_variables)), None)
-
 
 def family_of(model: Model) -> Family | None:
     """The family of a model that is asked directly; None of one that goes by LiteLLM.
