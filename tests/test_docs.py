@@ -109,14 +109,21 @@ NOT_RUN = {
     "stepdown build configs/qa-quickstart.yaml --run runs/qa": "local models, a minute: tests/judged/test_qa_builds.py",
     "stepdown build configs/mtrag.yaml --run runs/mtrag": "upstream's data, a key: tests/judged/test_judged_builds.py",
     "stepdown build configs/qmsum.yaml --run runs/qmsum": "upstream's data, a key: tests/judged/test_judged_builds.py",
+    "stepdown doctor agent.yaml": "asks a server of one's own: tests/agents/test_agents_page.py has one",
+    "stepdown build agent.yaml --run runs/agent": "asks a server of one's own: tests/agents/test_agents_page.py",
+    "stepdown status runs/agent": "that run is made by tests/agents/test_agents_page.py",
+    "stepdown agent record agent.yaml --model strong --out seeds.jsonl":
+        "asks a server of one's own: tests/agents/test_agents_page.py has one",
     "stepdown judge calibrate ../shared/data/mtrag_human_calibration.jsonl --threshold 0.7 --plot calibration.svg":
         "reads a file beside the checkout: tests/judges/test_judge_calibration.py runs it where the file is",
 }  # fmt: skip
 """Each command that can not run here, with the reason."""
 
 SHOWN = list(commands())
-EXAMPLES = list(examples())
-PROGRAMS = list(programs())
+ELSEWHERE = "docs/agents.md"
+"""Its files belong together, and tests/agents/test_agents_page.py makes them and builds with them."""
+EXAMPLES = [example for example in examples() if example.page != ELSEWHERE]
+PROGRAMS = [program for program in programs() if program.page != ELSEWHERE]
 
 
 @pytest.fixture(scope="module")

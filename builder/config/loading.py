@@ -15,6 +15,7 @@ from stepdown.builder.common.bundled import config_file
 from stepdown.builder.common.files import digest_of_folder
 from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import nearest
+from stepdown.builder.common.trees import digest_of_tree
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
 from stepdown.builder.config.protocol import HintsConfig, ProtocolConfig, SeedsConfig, WorkloadConfig
@@ -130,11 +131,34 @@ def _resolved(config: Config, place: _Place) -> Config:
 def _with_files(workload: WorkloadConfig, place: _Place, field: str) -> WorkloadConfig:
     """The workload with the files of its tasks and of its seeds found and digested."""
     seeds = _digested(workload.seeds, place, f"{field}.seeds")
+    workload = _with_assets(workload, place, f"{field}.source")
     if workload.tasks is None:
         return workload.model_copy(update={"seeds": seeds})
     file, sha256 = _found(workload.tasks, workload.source_sha256, place, f"{field}.source")
     source = {**workload.source, "file": str(file)}
     return workload.model_copy(update={"seeds": seeds, "source": source, "source_sha256": sha256})
+
+
+def _with_assets(workload: WorkloadConfig, place: _Place, field: str) -> WorkloadConfig:
+    """The workload with the folder of its tasks' assets found and digested, where its source names a folder there is.
+
+    The digest stands in the source, so that other files in the folder are another protocol.
+    """
+    named = workload.assets
+    if named is None:
+        return workload
+    try:
+        folder = (place.folder / named).resolve()
+        if not folder.is_dir():
+            return workload  # a key of the workload's own
+        sha256 = digest_of_tree(folder)
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"{str(named)!r}: {problem}", file=place.file, field=f"{field}.assets") from None
+    if workload.source.get("assets_sha256") not in (None, sha256):
+        raise BadInput(f"{named} is not the folder with this digest", file=place.file, field=f"{field}.assets_sha256")
+    source = {**workload.source, "assets": str(folder), "assets_sha256": sha256}
+    return workload.model_copy(update={"source": source})
 
 
 def _digested(part: FilePart, place: _Place, field: str) -> FilePart:

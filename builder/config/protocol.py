@@ -148,7 +148,8 @@ class WorkloadConfig(Strict):
     harness: str = Field(min_length=1)
     """The name of an installed harness (`qa`), or `module:Class` for one of your own."""
     source: JsonObject = Field(default_factory=dict)
-    """Which instances to label; each harness has its own keys. `file` is a file of tasks, relative to the config."""
+    """Which instances to label; each harness has its own keys. `file` is a file of tasks, `assets` a folder with what
+    else they need, both relative to the config. A run keeps copies of both."""
     source_sha256: str | None = None
     """SHA-256 digest of `source.file`. A run fills it in, so that a changed file is a changed protocol."""
     options: JsonObject = Field(default_factory=dict)
@@ -167,6 +168,12 @@ class WorkloadConfig(Strict):
     def is_own_code(self) -> bool:
         """Whether a class is named, `module:Class`, and no installed workload."""
         return ":" in self.harness
+
+    @property
+    def assets(self) -> Path | None:
+        """The folder with what its tasks need, where the source names one."""
+        folder = self.source.get("assets")
+        return Path(folder) if isinstance(folder, str) else None
 
     def beside(self, folder: Path | None) -> WorkloadConfig:
         """The same, its class of one's own looked for in this folder first."""

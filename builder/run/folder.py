@@ -15,6 +15,7 @@ from typing import Any
 from stepdown.builder.cache.store import is_cache
 from stepdown.builder.common.files import digest_of_folder
 from stepdown.builder.common.locks import Held, take_lock
+from stepdown.builder.common.trees import copy_tree, digest_of_tree
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.protocol import ProtocolConfig
@@ -168,9 +169,18 @@ def protocol_record(protocol: ProtocolConfig) -> dict[str, Any]:
     record = protocol.model_dump(mode="json")
     for part, _ in _parts_with_files(record):
         part["file"] = Path(part["file"]).name
+    for source in _sources_with_assets(record):
+        source["assets"] = Path(source["assets"]).name
     if _has_policy_folder(record):
         record["hints"]["policy"] = Path(record["hints"]["policy"]).name
     return record
+
+
+def _sources_with_assets(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The sources that name a folder of assets, of which the run has a copy."""
+    for workload in record["workloads"]:
+        if isinstance(workload["source"].get("assets"), str) and "assets_sha256" in workload["source"]:
+            yield workload["source"]
 
 
 def _has_policy_folder(record: Mapping[str, Any]) -> bool:
@@ -197,6 +207,8 @@ def _keep_inputs(path: Path, protocol: ProtocolConfig) -> None:
         target = _kept_input(path, sha256)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(part["file"], target)
+    for source in _sources_with_assets(protocol.model_dump(mode="json")):
+        copy_tree(Path(source["assets"]), path / INPUTS / source["assets_sha256"])
     if _has_policy_folder(record := protocol.model_dump(mode="json")):
         kept = path / INPUTS / record["hints"]["sha256"]
         shutil.copytree(record["hints"]["policy"], kept, dirs_exist_ok=True)
@@ -216,6 +228,11 @@ def _name_kept_inputs(record: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if found != sha256:
             raise BadInput(f"the run's own copy of {part['file']} has been changed", file=kept)
         part["file"] = str(kept)
+    for source in _sources_with_assets(copy):
+        kept = path / INPUTS / source["assets_sha256"]
+        if not kept.is_dir() or digest_of_tree(kept) != source["assets_sha256"]:
+            raise BadInput(f"the run's own copy of the folder {source['assets']} is gone or was changed", file=kept)
+        source["assets"] = str(kept)
     if _has_policy_folder(copy):
         hints = copy["hints"]
         kept = path / INPUTS / hints["sha256"]

@@ -29,12 +29,12 @@ _NOT_RUN = (126, 127)
 
 
 class Files(Strict):
-    """Files by name, and a folder of the user's, relative to the file of tasks."""
+    """Files by name, and a folder of the user's assets."""
 
     files: dict[str, str] = Field(default_factory=dict)
     """Files by their paths."""
     folder: Path | None = None
-    """A folder whose content is put there first, relative to the file of tasks."""
+    """A folder of the source's `assets` whose content is put there first."""
 
     @field_validator("files")
     @classmethod
@@ -64,8 +64,8 @@ class PythonGrader(Strict):
     """A function of the user's, called as `function(workspace, transcript)`."""
 
     python: str = Field(pattern=r"^[\w.]+:\w+$")
-    """`module:function`, found in the folder of the file of tasks. It gives True or False, a score, or scores by name;
-    its code runs in a process of its own."""
+    """`module:function`, found in the source's `assets`. It gives True or False, a score, or scores by name. Its code
+    runs in a process of its own."""
     threshold: float = 1.0
     """The least score, or mean of scores, that passes."""
     seconds: float = Field(120, gt=0)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from stepdown.builder.config.validation import Strict, validated
-from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.builder.errors import StepdownError
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, digest
 from stepdown.harnesses.agent import volatile
 from stepdown.harnesses.agent.address import Address, Place
@@ -53,7 +53,7 @@ class Options(Strict):
     """The program, as a shell's words or a list; no shell runs it. It may hold `{prompt}`, `{prompt_file}`,
     `{workspace}`, `{home}`, `{base_url}`, `{model}`, `{key}`, `{program}` and `{python}`."""
     program: Path | None = None
-    """A file or folder with the program, relative to the file of tasks. `{program}` is the folder of a copy."""
+    """A file or folder with the program, in the source's `assets`. `{program}` is the folder of a copy."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables of the program; values may hold what `command` may. OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL
     are set already, and nothing of stepdown's own environment is handed on."""
@@ -105,11 +105,8 @@ class AgentHarness(Harness):
         self._engine = Engine()
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
-        """The tasks of `source: {file, take}`. Raises BadInput."""
-        program, file = self._options.program, source.get("file")
-        if program is not None and isinstance(file, str) and not (Path(file).parent / program).exists():
-            raise BadInput(f"options.program: there is no {str(program)!r} beside the file of tasks")
-        yield from select(self.name, source, self._options.judged)
+        """The tasks of `source: {file, take, assets}`. Raises BadInput."""
+        yield from select(self.name, source, self._options.program, self._options.judged)
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """Docker and the image, where it runs in containers; else the program."""

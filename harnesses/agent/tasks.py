@@ -75,40 +75,65 @@ class TaskLine(Files):
         return limits.model_copy(update=self.limits.model_dump(exclude_none=True))
 
 
-def select(benchmark: str, source: Mapping[str, Any], judged: bool) -> Iterator[Instance]:
-    """The tasks of `source: {file, take}`. `judged` says whether there may be graders that ask the judge.
+class AgentSource(Source):
+    """The `source` of a workload of agent programs."""
+
+    assets: Path | None = None
+    """The folder with what the program and the tasks name: the program, workspaces, graders."""
+    assets_sha256: str | None = None
+    """SHA-256 digest of `assets`. A run fills it in."""
+
+    def find(self, name: Path) -> Path:
+        """Where a file or folder lies that is named from the assets. Raises ValueError where there is none."""
+        if self.assets is None:
+            raise ValueError(f"{str(name)!r} is looked for in `source.assets`, and the config names no such folder")
+        if not (self.assets / name).exists():
+            raise ValueError(f"there is no {str(name)!r} in the folder {self.assets.name!r}")
+        return self.assets / name
+
+
+def select(benchmark: str, source: Mapping[str, Any], program: Path | None, judged: bool) -> Iterator[Instance]:
+    """The tasks of `source: {file, take, assets}`. `program` is the option, which lies in the assets; `judged` says
+    whether there may be graders that ask the judge.
 
     Raises BadInput that names line and field.
     """
-    wanted = validated(Source, dict(source), field="source")
-    lines = list(_read(wanted.file, judged))
+    wanted = validated(AgentSource, dict(source), field="source")
+    try:
+        if program is not None:
+            wanted.find(program)
+    except ValueError as error:
+        raise BadInput(f"the option `program`: {error}") from None
+    lines = list(_read(wanted, judged))
     ids = taken([line.id for line in lines], wanted.take, "source.take")
     for line in lines:
         if line.id in ids:
-            data = {**line.model_dump(mode="json"), "tasks": str(wanted.file.parent)}
+            data = {**line.model_dump(mode="json"), "assets": str(wanted.assets or "")}
             yield Instance(benchmark, line.id, data, group=line.group or line.id)
 
 
 def task_of(instance: Instance) -> tuple[TaskLine, Path]:
-    """The task of an instance that `select` made, and the folder of its file."""
+    """The task of an instance that `select` made, and the folder of the assets."""
     data = dict(instance.task)
-    folder = Path(data.pop("tasks"))
+    folder = Path(data.pop("assets"))
     return TaskLine.model_validate(data), folder
 
 
-def _read(file: Path, judged: bool) -> Iterator[TaskLine]:
+def _read(source: AgentSource, judged: bool) -> Iterator[TaskLine]:
+    file = source.file
     ids = Ids(file, "id")
     for number, value in lines_of(file):
         line = validated(TaskLine, value, file=file, line=number)
         ids.add(line.id, number)
         if line.group is not None:
             check_id(line.group, file, number, "group")
-        _check(line, file, number, judged)
+        _check(line, source, number, judged)
         yield line
 
 
-def _check(line: TaskLine, file: Path, number: int, judged: bool) -> None:
+def _check(line: TaskLine, source: AgentSource, number: int, judged: bool) -> None:
     """Raises BadInput for what no field alone shows to be wrong."""
+    file = source.file
     folders = {"folder": line.folder}
     for place, grader in enumerate(line.grader):
         folders[f"grader.{place}.folder"] = getattr(grader, "folder", None)
@@ -116,8 +141,11 @@ def _check(line: TaskLine, file: Path, number: int, judged: bool) -> None:
             problem = "set the option `judged: true` of the workload, and name the judge's models in `protocol.judge`"
             raise BadInput(problem, file=file, line=number, field=f"grader.{place}.judge")
     for field, folder in folders.items():
-        if folder is not None and not (file.parent / folder).is_dir():
-            raise BadInput(f"there is no folder {str(folder)!r} beside the file", file=file, line=number, field=field)
+        try:
+            if folder is not None and not source.find(folder).is_dir():
+                raise ValueError("must be a folder")
+        except ValueError as error:
+            raise BadInput(str(error), file=file, line=number, field=field) from None
     for place, step in enumerate(line.reference):
         try:
             step.response()

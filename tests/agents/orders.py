@@ -72,8 +72,8 @@ def config(
             "workloads": [
                 {
                     "harness": "agent",
-                    "source": {"file": "tasks.jsonl"},
-                    "options": {"sandbox": "process", "command": CLERK, "program": str(PROGRAMS), **(options or {})},
+                    "source": {"file": "tasks.jsonl", "assets": str(PROGRAMS)},
+                    "options": {"sandbox": "process", "command": CLERK, "program": "clerk.py", **(options or {})},
                     "seeds": dict(seeds or {"source": "collect"}),
                 }
             ],

@@ -11,7 +11,7 @@ import pytest
 
 from stepdown.builder.records import Instance, Response, ToolCall, Verdict
 from stepdown.harnesses.agent.harness import AgentHarness
-from stepdown.harnesses.containers.labels import OWNER, is_dead, owner
+from stepdown.harnesses.containers.labels import OWNER, owner
 from tests.agents import orders
 from tests.conftest import Shop
 from tests.provider import Provider
@@ -40,7 +40,7 @@ def left_behind(docker: Any) -> list[str]:
     return [
         each["Names"][0]
         for each in docker.api.containers(all=True, filters={"label": OWNER})
-        if each["Labels"][OWNER] == owner() or is_dead(each["Labels"][OWNER])
+        if each["Labels"][OWNER] == owner()
     ]
 
 
@@ -51,7 +51,7 @@ def made(folder: Path, image: str, program: str, grader: Any, **options: Any) ->
     (folder / "tasks.jsonl").write_text(json.dumps(task) + "\n")
     options = {"command": "python3 {program}/agent.py", "program": "agent.py", "sandbox": "docker", **options}
     harness = AgentHarness(image=image, **options)
-    (instance,) = harness.instances({"file": str(folder / "tasks.jsonl")})
+    (instance,) = harness.instances({"file": str(folder / "tasks.jsonl"), "assets": str(folder)})
     return harness, instance
 
 
