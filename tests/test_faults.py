@@ -110,8 +110,9 @@ def test_a_corrupt_cache_costs_calls_and_no_label(shop: Shop, provider: Start) -
     one = provider()
     assert shop.build(config(one.url, NEEDS)).code == 0
     before = shop.files()
-    with sqlite3.connect(shop.run / "cache" / "cache.db") as db:
-        db.execute("UPDATE Cache SET value = ? WHERE rowid % 2", (b"\x00 rubbish",))
+    with sqlite3.connect(shop.run / "cache" / "responses.sqlite") as db:
+        changed = db.execute("UPDATE responses SET value = ? WHERE rowid % 2", (b"\x00 rubbish",)).rowcount
+    assert changed > 0
     again = Shop(shop.folder)
     again.run = shop.folder / "again"
     settings = config(one.url, NEEDS)
