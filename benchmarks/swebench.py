@@ -2,7 +2,8 @@
 
     python -m benchmarks.swebench [--pause S]
 
-One JSON line per way. Needs Docker, and the mirror of this machine's apt where the base image is not there yet. Models
+One JSON line per way; `waiting` is the part of the time that a trial waits for a container to start, or for a second
+to end. Needs Docker, and the mirror of this machine's apt where the base image is not there yet. Models
 answer from loopback at once, so this is what the containers cost. `--pause` makes every command that is executed take
 so much longer: locked steps that build or test something are what checkpoints save.
 """
@@ -13,8 +14,10 @@ import argparse
 import json
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,22 +40,44 @@ class Measured:
 
     commands: int = 0
     sandboxes: int = 0
+    waited: float = 0.0
+    """Seconds that trials waited for containers and for whole seconds."""
     seconds: float = field(default_factory=time.monotonic)
 
 
 MEASURED = Measured()
 
 
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Counts the seconds of a trial; what is done beside trials keeps nobody waiting."""
+    begun = time.monotonic()
+    try:
+        yield
+    finally:
+        if threading.current_thread().name.startswith("worker"):
+            MEASURED.waited += time.monotonic() - begun
+
+
 class CountedSandbox(Sandbox):
-    """A sandbox that counts itself and its commands."""
+    """A sandbox that counts itself, its commands and what a trial waits for."""
 
     def __init__(self, *arguments: Any) -> None:
         MEASURED.sandboxes += 1
-        super().__init__(*arguments)
+        with waiting():
+            super().__init__(*arguments)
 
     def run(self, command: str, seconds: float) -> Ran:
         MEASURED.commands += 1
         return super().run(command, seconds)
+
+    def close(self) -> None:
+        with waiting():
+            super().close()
+
+    def _let_the_second_end(self, *of: Any) -> None:
+        with waiting():
+            super()._let_the_second_end(*of)
 
 
 class Counted(SWEBench):
@@ -97,6 +122,7 @@ def measured(checkpoints: bool, pause: float, image: str, folder: Path) -> Mappi
         "steps": len(rows),
         "trials": trials,
         "seconds_per_trial": round(seconds / trials, 2),
+        "waiting": round(MEASURED.waited / seconds, 3),
         "commands_per_trial": round(MEASURED.commands / trials, 2),
         "containers": MEASURED.sandboxes,
     }
