@@ -9,18 +9,18 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Form, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from fastapi.staticfiles import StaticFiles
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepdown.audit.cases import CaseReader
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict
-from stepdown.audit.web.blocks import Region, blocks
-from stepdown.audit.web.outline import TextView, outline, text_windows
+from stepdown.audit.web.outline import outline
 from stepdown.audit.web.session import RequestRefused, ReviewSession, Submission, verdict_stamp
-from stepdown.audit.web.styled import search_pattern, styled
-from stepdown.audit.web.windows import portion_end
 from stepdown.builder.errors import StepdownError
+from stepdown.builder.pages.blocks import Region, blocks
+from stepdown.builder.pages.rendering import page_templates, pages_app, portion_json, wants_json
+from stepdown.builder.pages.styled import search_pattern
+from stepdown.builder.pages.turns import TextView
+from stepdown.builder.pages.windows import portion_end
 
 HERE = Path(__file__).parent
 LONGEST_SEARCH = 200
@@ -41,8 +41,7 @@ _Notes = Annotated[str, Form(max_length=2 * LONGEST_NOTES)]
 
 def review_app(store: AuditStore, cases: CaseReader) -> FastAPI:
     """The app. Every request must carry the `access` of its reviewer in its scope."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.mount("/static", StaticFiles(directory=HERE / "static"))
+    app = pages_app(HERE)
     shared = _SharedState(store, cases)
     app.exception_handler(StepdownError)(shared.refused)
     _add_pages(app, shared)
@@ -58,7 +57,7 @@ class _SharedState:
         self.store, self.cases = store, cases
         self.writing = threading.Lock()
         """Held from reading what stands until the change to it is on disk."""
-        self._templates = _templates()
+        self._templates = page_templates(HERE)
 
     def session(self, request: Request) -> ReviewSession:
         return ReviewSession(self.store, self.cases, request.scope["access"])
@@ -79,7 +78,7 @@ class _SharedState:
     def refused(self, request: Request, error: Exception) -> Response:
         at = error.at if isinstance(error, RequestRefused) else request.scope["access"].path
         status = 409 if isinstance(error, RequestRefused) else 400
-        if _wants_json(request):
+        if wants_json(request):
             return JSONResponse({"problem": str(error), "at": at}, status)
         return self.page("refused.html", self.session(request), status, problem=str(error), at=at)
 
@@ -144,8 +143,8 @@ def _add_texts(app: FastAPI, shared: _SharedState) -> None:
             raise RequestRefused("There is no such part of the text.", session.page(step))
         last = portion_end(whole.text, start, end)
         portion = blocks(whole.text, found, start, last, search_pattern(query))
-        if _wants_json(request):
-            return JSONResponse({"end": last, "blocks": [[block.mono, block.runs] for block in portion]})
+        if wants_json(request):
+            return JSONResponse(portion_json(last, portion))
         return shared.page(
             "text.html", session, step=step, whole=whole, blocks=portion, start=start, last=last, query=query
         )
@@ -175,21 +174,5 @@ def _add_forms(app: FastAPI, shared: _SharedState) -> None:
         return _go_on(request, session.page(step))
 
 
-def _wants_json(request: Request) -> bool:
-    return request.headers.get("accept") == "application/json"
-
-
 def _go_on(request: Request, address: str) -> Response:
-    return JSONResponse({"at": address}) if _wants_json(request) else RedirectResponse(address, 303)
-
-
-def _templates() -> Environment:
-    templates = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"styled": styled, "windows": text_windows, "thousands": "{:,}".format}
-    return templates
+    return JSONResponse({"at": address}) if wants_json(request) else RedirectResponse(address, 303)

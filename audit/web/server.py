@@ -1,57 +1,35 @@
-"""Runs the review page on loopback, until Ctrl-C."""
+"""Serves the review page: the app behind the gate, with a link for each reviewer."""
 
 from __future__ import annotations
 
-import logging
-import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-
-import uvicorn
 
 from stepdown.audit.cases import CaseReader
 from stepdown.audit.store import AuditStore
 from stepdown.audit.web.app import review_app
-from stepdown.audit.web.gate import Gate, ReviewerAccess
-from stepdown.builder.errors import BadInput
+from stepdown.builder.pages.gate import READING, Access, Gate, GateWords
+from stepdown.builder.pages.server import RunningServer, serving
 
-HOST = "127.0.0.1"
-GRACE_SECONDS = 5
-"""How long requests in progress may take when the server ends."""
+WORDS = GateWords(
+    command="stepdown audit serve",
+    several="Your queues",
+    other="Every reviewer has a link of their own.",
+    failed="Nothing was saved.",
+    too_long="Nothing was saved: the notes are too long.",
+)
 
 
-class RunningServer:
-    """A server that runs in a thread of its own. Made by `serve`."""
-
-    def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
-        self._server = server
-        self.port: int = bound.getsockname()[1]
-        # Not in the main thread: there uvicorn would take the signals, and raise them again when it has ended.
-        self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="review page")
-        self._thread.start()
-        while self.is_alive and not server.started:
-            self._thread.join(0.01)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def stop(self) -> None:
-        """End the server after the requests in progress. A second call does not wait for them."""
-        self._server.force_exit = self._server.should_exit
-        self._server.should_exit = True
-
-    def wait(self) -> None:
-        while self.is_alive:
-            self._thread.join(0.5)  # not forever: signals are handled in between
+def reviewer_access(reviewer: str) -> Access:
+    """A new access to a reviewer's pages: whoever has its token is that reviewer."""
+    return Access("review", reviewer, called="reviewer")
 
 
 @contextmanager
 def serve(
     store: AuditStore,
     cases: CaseReader,
-    accesses: Sequence[ReviewerAccess],
+    accesses: Sequence[Access],
     failed: Callable[[Exception], None],
     port: int = 0,
 ) -> Iterator[RunningServer]:
@@ -59,33 +37,6 @@ def serve(
 
     `failed` is called with every error in a page.
     """
-    with _bind(port) as bound:
-        gate = Gate(review_app(store, cases), accesses, bound.getsockname()[1], failed)
-        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-        settings = uvicorn.Config(
-            gate,
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            log_level="critical",
-            access_log=False,  # an address may hold a token
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        server = RunningServer(uvicorn.Server(settings), bound)
-        try:
-            yield server
-        finally:
-            server.stop()
-            server.wait()
-
-
-def _bind(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((HOST, port))
-    except OSError as error:
-        bound.close()
-        raise BadInput(f"port {port} can not be had: {error.strerror}", field="--port") from None
-    return bound
+    app = review_app(store, cases)
+    with serving(lambda bound: Gate(app, accesses, bound, failed, WORDS, READING | {"POST"}), port) as server:
+        yield server

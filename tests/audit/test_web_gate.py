@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from stepdown.audit.web.gate import LARGEST_BODY
+from stepdown.builder.pages.gate import LARGEST_BODY
 from tests.audit.web_review import Review, fields, reviewed, sampled
 from tests.conftest import Shop
 
@@ -31,6 +31,8 @@ PAGES = (
     "/review/ann/end",
     "/static/review.js",
     "/static/review.css",
+    "/static/pages/pages.js",
+    "/static/pages/pages.css",
     "/nowhere",
     "/docs",
     "/openapi.json",

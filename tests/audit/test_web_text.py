@@ -11,10 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stepdown.audit.cases import ReviewCase
-from stepdown.audit.web.blocks import blocks, laid_out, regions
-from stepdown.audit.web.outline import Outline, outline, text_windows, texts_of
-from stepdown.audit.web.styled import search_pattern, styled
-from stepdown.audit.web.windows import PORTION, portion_end, windows
+from stepdown.audit.web.outline import Outline, outline
+from stepdown.builder.pages.blocks import blocks, laid_out, regions
+from stepdown.builder.pages.styled import search_pattern, styled
+from stepdown.builder.pages.turns import text_windows, texts_of
+from stepdown.builder.pages.windows import PORTION, portion_end, windows
 from stepdown.builder.records import Message
 from tests.audit.gallery import DIFF
 

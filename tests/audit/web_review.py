@@ -14,8 +14,9 @@ import httpx
 
 from stepdown.audit.cases import open_cases
 from stepdown.audit.store import AuditStore
-from stepdown.audit.web.gate import ReviewerAccess
-from stepdown.audit.web.server import RunningServer, serve
+from stepdown.audit.web.server import reviewer_access, serve
+from stepdown.builder.pages.gate import Access
+from stepdown.builder.pages.server import RunningServer
 from tests import workshop
 from tests.conftest import Shop, stepdown
 
@@ -46,7 +47,7 @@ class Review:
 
     store: AuditStore
     server: RunningServer
-    accesses: dict[str, ReviewerAccess]
+    accesses: dict[str, Access]
     failures: list[Exception] = field(default_factory=list)
 
     @property
@@ -74,10 +75,10 @@ class Review:
 def reviewed(run: Path, *reviewers: str) -> Iterator[Review]:
     """The run's page, served to reviewers; no page may fail."""
     with open_cases(run) as cases, AuditStore(run) as store:
-        accesses = [ReviewerAccess(store.reviewers.join(name)) for name in reviewers or ("ann",)]
+        accesses = [reviewer_access(store.reviewers.join(name)) for name in reviewers or ("ann",)]
         failures: list[Exception] = []
         with serve(store, cases, accesses, failures.append) as server:
-            yield Review(store, server, {desk.reviewer: desk for desk in accesses}, failures)
+            yield Review(store, server, {desk.name: desk for desk in accesses}, failures)
     assert failures == []
 
 

@@ -48,8 +48,7 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
     require("audit", *NEEDED)
     from stepdown.audit.cases import open_cases
     from stepdown.audit.store import AuditStore
-    from stepdown.audit.web.gate import ReviewerAccess
-    from stepdown.audit.web.server import serve
+    from stepdown.audit.web.server import reviewer_access, serve
 
     with open_cases(run) as cases, AuditStore(run) as store:
         if not store.count():
@@ -59,11 +58,11 @@ def command(run: Path, reviewers: str | None, port: int) -> None:
             click.echo(printable(f"{told}; go on with stepdown audit apply {run}"), err=True)
             return
         names = list(_names(reviewers, store.reviewers.names()))
-        accesses = [ReviewerAccess(name) for name in names]
+        accesses = [reviewer_access(name) for name in names]
         with serve(store, cases, accesses, _report_error, port) as server, handle_end_signals(server.stop):
             for access in accesses:
-                store.reviewers.join(access.reviewer)
-                click.echo(f"{_progress_text(store, access.reviewer)}: {access.link(server.port)}")
+                store.reviewers.join(access.name)
+                click.echo(f"{_progress_text(store, access.name)}: {access.link(server.port)}")
             click.echo("open a link in a browser on this machine; Ctrl-C ends the server", err=True)
             server.wait()
         for name in names:

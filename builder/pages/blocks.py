@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from stepdown.audit.web.styled import StyledText, styled
+from stepdown.builder.pages.styled import StyledText, styled
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*$", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)

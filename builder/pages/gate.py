@@ -8,7 +8,7 @@ exchanged for. No answer may be framed, stored, or load anything from elsewhere.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
@@ -21,6 +21,8 @@ Receive = Callable[[], Awaitable[Received]]
 Send = Callable[[Received], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+READING = frozenset({"GET", "HEAD"})
+"""Methods that change nothing."""
 LARGEST_BODY = 256 * 1024
 """Bytes. The longest notes fit, escaped as a form sends them."""
 LONGEST_QUERY = 8 * 1024
@@ -42,10 +44,14 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewerAccess:
-    """A reviewer's access to the page: whoever has the token is that reviewer."""
+class Access:
+    """Access to the pages under one path, `/{section}/{name}/`: whoever has the token is let in."""
 
-    reviewer: str
+    section: str
+    name: str
+    """Without slashes."""
+    called: str
+    """What a name of this section is, as a link says it: `reviewer`, `run`."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
@@ -55,22 +61,58 @@ class ReviewerAccess:
 
     @property
     def path(self) -> str:
-        """The path of the reviewer's pages."""
-        return f"/review/{quote(self.reviewer, safe='')}/"
+        """The path of the pages, as an address has it."""
+        return f"/{self.section}/{quote(self.name, safe='')}/"
+
+    def covers(self, path: str) -> bool:
+        """Whether a request's path, decoded, is one of these pages."""
+        return f"{path}/".startswith(f"/{self.section}/{self.name}/")
 
     def link(self, port: int) -> str:
-        """The link that the reviewer opens."""
-        return f"http://127.0.0.1:{port}/?reviewer={quote(self.reviewer, safe='')}&token={self.token}"
+        """The link to be opened in a browser."""
+        return f"http://127.0.0.1:{port}/?{self.called}={quote(self.name, safe='')}&token={self.token}"
+
+
+@dataclass(frozen=True, slots=True)
+class GateWords:
+    """What a gate says, in HTML of this program, never of a user."""
+
+    command: str
+    """The command that prints the links."""
+    several: str
+    """The heading over the links of a browser that holds several accesses."""
+    other: str
+    """To a browser whose access is to other pages."""
+    failed: str
+    """What became of a request that failed."""
+    too_long: str
+    """To a request whose body is too large."""
+
+    @property
+    def how_to_enter(self) -> str:
+        # A browser that follows a link from another site, such as a terminal in a page, sends the new cookie only from
+        # the next click on.
+        return (
+            f"Open the link that <code>{self.command}</code> printed; a server that was started anew printed a new "
+            'one. If you have just opened it, <a href="/">go on</a>.'
+        )
 
 
 class Gate:
-    """Wraps the app. Requests that it lets through carry `scope["access"]`, the access of their reviewer."""
+    """Wraps the app. Requests that it lets through carry `scope["access"]`, the access to their pages."""
 
     def __init__(
-        self, app: App, accesses: Sequence[ReviewerAccess], port: int, failed: Callable[[Exception], None]
+        self,
+        app: App,
+        accesses: Sequence[Access],
+        port: int,
+        failed: Callable[[Exception], None],
+        words: GateWords,
+        methods: Collection[str] = READING,
     ) -> None:
-        """`failed` is called with every error that the app does not handle."""
+        """`failed` is called with every error that the app does not handle. Other methods than these are refused."""
         self._app, self._accesses, self._failed = app, accesses, failed
+        self._words, self._methods = words, methods
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,18 +124,17 @@ class Gate:
         except Exception as error:
             self._failed(error)
             if not answer.begun:
-                await answer.page(
-                    500, "Something went wrong", "Nothing was saved. What happened stands in the terminal."
-                )
+                told = f"{self._words.failed} What happened stands in the terminal."
+                await answer.page(500, "Something went wrong", told)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = _Headers(scope["headers"])
         host = headers.one("host")
         if host not in self._hosts:
             await answer.page(403, "Refused", "This server answers to 127.0.0.1 only, at the port that it printed.")
-        elif scope["method"] not in {"GET", "HEAD", "POST"}:
+        elif scope["method"] not in self._methods:
             await answer.page(405, "Refused", "No page here takes that.")
-        elif scope["method"] == "POST" and headers.one("origin") != f"http://{host}":
+        elif scope["method"] not in READING and headers.one("origin") != f"http://{host}":
             await answer.page(403, "Refused", "The request came from another page.")
         elif len(scope["query_string"]) > LONGEST_QUERY:
             await answer.page(414, "Refused", "The address is too long.")
@@ -105,20 +146,20 @@ class Gate:
     async def _exchange_token(self, scope: Scope, headers: _Headers, answer: _Answer) -> None:
         """Exchange a link's token for a cookie, and redirect to an address without the token."""
         given = parse_qs(scope["query_string"].decode("latin-1"))
-        token, name = given.get("token", [""])[0], given.get("reviewer", [""])[0]
+        token = given.get("token", [""])[0]
         if not token:
             known = [access for access in self._accesses if self._holds(access, headers)]
             if len(known) == 1:
                 await answer.moved(known[0].path)
             elif known:
-                own = ", ".join(f'<a href="{access.path}">{escape(access.reviewer)}</a>' for access in known)
-                await answer.page(200, "Your queues", f"This browser reviews as {own}.")
+                own = ", ".join(f'<a href="{access.path}">{escape(access.name)}</a>' for access in known)
+                await answer.page(200, self._words.several, f"{own}.")
             else:
-                await answer.page(401, "No token", _HOW_TO_ENTER)
+                await answer.page(401, "No token", self._words.how_to_enter)
             return
         access = next((access for access in self._accesses if _same(access.token, token)), None)
-        if access is None or name not in {"", access.reviewer}:
-            await answer.page(403, "Wrong token", _HOW_TO_ENTER)
+        if access is None or given.get(access.called, [access.name])[0] != access.name:
+            await answer.page(403, "Wrong token", self._words.how_to_enter)
             return
         cookie = f"{access.cookie}={access.token}; Path=/; HttpOnly; SameSite=Strict"
         await answer.moved(access.path, {"set-cookie": cookie})
@@ -126,31 +167,22 @@ class Gate:
     async def _pass_on(self, scope: Scope, headers: _Headers, receive: Receive, answer: _Answer) -> None:
         held = [access for access in self._accesses if self._holds(access, headers)]
         if not held:
-            await answer.page(401, "No token", _HOW_TO_ENTER)
+            await answer.page(401, "No token", self._words.how_to_enter)
             return
         if not scope["path"].startswith("/static/"):
-            name = scope["path"].removeprefix("/review/").partition("/")[0]
-            held = [access for access in held if access.reviewer == name]
+            held = [access for access in held if access.covers(scope["path"])]
             if not held:
-                await answer.page(403, "Not yours", "Every reviewer has a link of their own.")
+                await answer.page(403, "Not yours", self._words.other)
                 return
         body = await _read_body(headers, receive)
         if body is None:
-            await answer.page(413, "Too long", "Nothing was saved: the notes are too long.")
+            await answer.page(413, "Too long", self._words.too_long)
             return
         await self._app({**scope, "access": held[0]}, _replaying(body, receive), answer)
 
     @staticmethod
-    def _holds(access: ReviewerAccess, headers: _Headers) -> bool:
+    def _holds(access: Access, headers: _Headers) -> bool:
         return _same(access.token, headers.cookies().get(access.cookie, ""))
-
-
-# A browser that follows a link from another site, such as a terminal in a page, sends the new cookie only from the next
-# click on.
-_HOW_TO_ENTER = (
-    "Open the link that <code>stepdown audit serve</code> printed; a server that was started anew printed a new one. "
-    'If you have just opened it, <a href="/">go on</a>.'
-)
 
 
 def _same(token: str, given: str) -> bool:

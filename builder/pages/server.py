@@ -1,0 +1,81 @@
+"""Runs pages on loopback behind their gate, until Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from stepdown.builder.errors import BadInput
+from stepdown.builder.pages.gate import Gate
+
+HOST = "127.0.0.1"
+GRACE_SECONDS = 5
+"""How long requests in progress may take when the server ends."""
+
+
+class RunningServer:
+    """A server that runs in a thread of its own. Made by `serving`."""
+
+    def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
+        self._server = server
+        self.port: int = bound.getsockname()[1]
+        # Not in the main thread: there uvicorn would take the signals, and raise them again when it has ended.
+        self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="pages")
+        self._thread.start()
+        while self.is_alive and not server.started:
+            self._thread.join(0.01)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End the server after the requests in progress. A second call does not wait for them."""
+        self._server.force_exit = self._server.should_exit
+        self._server.should_exit = True
+
+    def wait(self) -> None:
+        while self.is_alive:
+            self._thread.join(0.5)  # not forever: signals are handled in between
+
+
+@contextmanager
+def serving(gated: Callable[[int], Gate], port: int = 0) -> Iterator[RunningServer]:
+    """Serve pages while the block runs. Raises BadInput where the port is taken.
+
+    `gated` makes the gate, and the app behind it, for the port that was had.
+    """
+    with _bind(port) as bound:
+        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+        settings = uvicorn.Config(
+            gated(bound.getsockname()[1]),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,  # an address may hold a token
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        server = RunningServer(uvicorn.Server(settings), bound)
+        try:
+            yield server
+        finally:
+            server.stop()
+            server.wait()
+
+
+def _bind(port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+    except OSError as error:
+        bound.close()
+        raise BadInput(f"port {port} can not be had: {error.strerror}", field="--port") from None
+    return bound
