@@ -37,11 +37,12 @@ class Predictions:
     Ids are kept as digests, so that a million of them take 25 MB.
     """
 
-    def __init__(self, path: Path, tiers: Sequence[TierName]) -> None:
+    def __init__(self, path: Path, tiers: Sequence[TierName], foreign: bool = True) -> None:
         """Read a table (`.csv`, `.tsv`: a header with `id` and `tier`) or a JSONL file; `tier` is a tier's name or id.
 
         A `tier` that names none is a broken prediction, and counts as one. Raises BadInput(file, line, field): a line
-        that is no prediction of any row, the second one for a row, or a file in which no `tier` names a tier.
+        that is no prediction of any row, the second one for a row, or a `foreign` file in which no `tier` names a tier;
+        one that was written here may be of a policy that had no answer at all.
         """
         import numpy as np
 
@@ -59,7 +60,7 @@ class Predictions:
         self._lines = np.frombuffer(lines, dtype=np.int64)[order]
         self._used = np.zeros(len(order), dtype=bool)
         self._refuse_duplicates()
-        if len(order) and (self._tiers == BROKEN).all():
+        if foreign and len(order) and (self._tiers == BROKEN).all():
             self._refuse_another_column()
 
     def __len__(self) -> int:

@@ -45,6 +45,23 @@ release or a file. `score` says how well a router's tiers do against them:
 >>> routed = {row.id: "low" for row in stepdown.read_rows(run.folder)}
 >>> stepdown.score(run.folder, routed, resamples=0).overall.metrics["RowPass"].value
 75.0
+
+A `Policy` is what chooses a tier for a call: it is shown a `View` (the messages, the tools, the tiers and, where a call
+is really made, the models on `Offer`) and answers with a `Choice`, or raises `NoChoice`. One of your own needs a name,
+a version and `choose`; `stepdown score`, `route serve`, `live` and `hints` take it as `module:Class`. `load_policy`
+gives one that is there: a folder that `stepdown route train` made, or one by name.
+
+>>> class Careful:
+...     name, version = "careful", "1"
+...     def choose(self, view):
+...         if not view.messages:
+...             raise stepdown.NoChoice("nothing is asked")
+...         return stepdown.Choice(view.tiers[-1 if "price" in str(view.messages[-1]["content"]) else 0])
+>>> view = stepdown.View([{"role": "user", "content": "What is the price?"}], tiers=("low", "high"))
+>>> Careful().choose(view).tier
+'high'
+>>> stepdown.load_policy("always:low").choose(view).tier
+'low'
 >>> folder.cleanup()
 """
 
@@ -77,6 +94,12 @@ if TYPE_CHECKING:
     from stepdown.harnesses.base import Need as Need
     from stepdown.harnesses.base import Terms as Terms
     from stepdown.judges.case import JudgeCase as JudgeCase
+    from stepdown.routing.policies.contract import Choice as Choice
+    from stepdown.routing.policies.contract import NoChoice as NoChoice
+    from stepdown.routing.policies.contract import Offer as Offer
+    from stepdown.routing.policies.contract import Policy as Policy
+    from stepdown.routing.policies.contract import View as View
+    from stepdown.routing.policies.loading import load_policy as load_policy
     from stepdown.rows import read_rows as read_rows
     from stepdown.rows import score as score
     from stepdown.runs import Run as Run
@@ -96,6 +119,8 @@ else:
         ),
         "harnesses.base": ("Checkpoint", "Episode", "Harness", "Need", "Terms"),
         "judges.case": ("JudgeCase",),
+        "routing.policies.contract": ("Choice", "NoChoice", "Offer", "Policy", "View"),
+        "routing.policies.loading": ("load_policy",),
         "rows": ("read_rows", "score"),
         "runs": ("Run", "build", "open_run", "resume"),
         "scoring.result": ("Score",),

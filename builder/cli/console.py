@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -59,6 +60,18 @@ def name_foreign_code(protocol: ProtocolConfig) -> None:
             place = told_of(workload.harness.partition(":")[0], workload.folder)
             told = f"loading workload {workload.harness}{f' from {place}' if place else ''}: its code runs here"
             click.echo(printable(told, longest=1000), err=True)
+    if protocol.hints.may_be_own_code:
+        name_policy_code(protocol.hints.policy or "", protocol.hints.folder)
+
+
+def name_policy_code(named: str, folder: Path | None = None) -> None:
+    """A policy `module:Class` is code: say so, and where it lies, before it is loaded."""
+    from stepdown.routing.policies.loading import own_module
+
+    if module := own_module(named):
+        place = told_of(module, folder)
+        told = f"loading policy {named}{f' from {place}' if place else ''}: its code runs here"
+        click.echo(printable(told, longest=1000), err=True)
 
 
 def row_ticker() -> Callable[[int], None]:

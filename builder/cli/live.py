@@ -30,8 +30,9 @@ from stepdown.builder.errors import BudgetReached
     "named",
     multiple=True,
     required=True,
-    help="A policy's folder, always:TIER, chance, rules, labels:RUN (the labels of a run or release) or module:Class "
-    "(code of yours, which runs here). Give it again for several policies on the same tasks.",
+    help="A policy's folder, a YAML file of a model to ask, always:TIER, chance, rules, uncommon-route, labels:RUN (the"
+    " labels of a run or release) or module:Class (code of yours, which runs here). Give it again for several policies "
+    "on the same tasks.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The live run's folder; made if needed.")
 @click.option(
@@ -74,7 +75,9 @@ def command(
 
     loaded = load_config(config)
     console.name_foreign_code(loaded.protocol)
-    policies = live_policies(named, loaded.protocol.pool)
+    for name in named:
+        console.name_policy_code(name, config.parent)
+    policies = live_policies(named, loaded.protocol.pool, config.parent)
     progress = RunProgress(counted="steps", notify=console.notify)
     stop, again = threading.Event(), f"the same command (it goes on in {shlex.quote(str(out))})"
     settings = LiveSettings(cache_life, penalty, most_calls)

@@ -9,7 +9,10 @@ from typing import Any
 
 import click
 
+from stepdown.builder.cli import console
 from stepdown.builder.common.tables import Table
+from stepdown.builder.common.text import printable
+from stepdown.routing.policies.asking import Asking
 from stepdown.routing.policies.contract import Policy
 from stepdown.routing.policies.loading import load_policy
 from stepdown.routing.scores.comparing import PolicyScore, score_policies
@@ -23,6 +26,8 @@ HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass"
 
 def scored(bank: Bank, named: Sequence[str], settings: ScoreSettings) -> list[PolicyScore]:
     """Every named policy's score, progress on stderr where that is a terminal. Raises BadInput."""
+    for name in named:
+        console.name_policy_code(name)
     policies = [_policy(name, bank) for name in named]
     is_watched = sys.stderr.isatty()
 
@@ -33,7 +38,18 @@ def scored(bank: Bank, named: Sequence[str], settings: ScoreSettings) -> list[Po
     found = score_policies(bank, policies, settings, notify)
     if is_watched:
         click.echo("", err=True)
+    for policy in policies:
+        if isinstance(policy, Asking):
+            click.echo(told_of_asking(policy), err=True)
     return found
+
+
+def told_of_asking(policy: Asking) -> str:
+    """What a router's own calls came to, in a line."""
+    asked = policy.asked
+    kept = f"{asked.calls - asked.fresh} of them answered before"
+    said = f"{policy.name}: {asked.calls} calls of its own, {kept}; list price ${asked.usd:.4f}"
+    return printable(f"{said}; malformed answers: {asked.malformed}")
 
 
 def _policy(name: str, bank: Bank) -> Policy:

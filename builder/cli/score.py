@@ -33,8 +33,9 @@ HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass"
     "--policy",
     "policies",
     multiple=True,
-    help="Score what this policy chooses: a policy's folder, always:TIER, chance, rules, nearest-in-sample or "
-    "module:Class (code of yours, which runs here). Give it again for several policies on the same rows.",
+    help="Score what this policy chooses: a policy's folder, a YAML file of a model to ask, always:TIER, chance, rules,"
+    " uncommon-route, nearest-in-sample or module:Class (code of yours, which runs here). Give it again for several "
+    "policies on the same rows.",
 )
 @click.option(
     "--rates", "card", type=click.Path(path_type=Path), help="A YAML card of rates by tier; else the paper's."

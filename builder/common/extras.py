@@ -53,7 +53,7 @@ def pinned_files(extra: str) -> list[Path]:
     return [PINS / name for name in parts()[extra].files]
 
 
-def require_package(package: str) -> None:
-    """Raises BadInput, naming the package to install, where it is not there: one that no extra of stepdown has."""
+def require_package(package: str, how: str | None = None) -> None:
+    """Raises BadInput, saying `how` to install it, where a package is not there: one that no extra of stepdown has."""
     if find_spec(package) is None:
-        raise BadInput(f"this needs {package}: pip install {package}")
+        raise BadInput(f"this needs {package}: {how or f'pip install {package}'}")

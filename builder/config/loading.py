@@ -121,7 +121,8 @@ def _resolved(config: Config, place: _Place) -> Config:
         except (OSError, ValueError) as error:
             raise BadInput(str(error), file=place.file, field="operation.cache") from None
         operation = operation.model_copy(update={"cache": cache})
-    if operation.modules is not None or any(workload.is_own_code for workload in workloads):
+    own_code = hints.may_be_own_code or any(workload.is_own_code for workload in workloads)
+    if operation.modules is not None or own_code:
         modules = (place.folder / (operation.modules or ".")).resolve()
         operation = operation.model_copy(update={"modules": modules})
     protocol = protocol.model_copy(update={"workloads": workloads, "hints": hints}).beside(operation.modules)

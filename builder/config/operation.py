@@ -73,8 +73,8 @@ class OperationConfig(Strict):
     """Folder of the response cache, relative to the config. One cache can serve many runs. Not set: `cache` in the
     run's folder."""
     modules: Path | None = None
-    """Folder in which a workload of your own, `module:Class`, is looked for first, relative to the config. Not set: the
-    config's own folder. After that come the folder you work in and what is installed."""
+    """Folder in which a workload or a policy of your own, `module:Class`, is looked for first, relative to the config.
+    Not set: the config's own folder. After that come the folder you work in and what is installed."""
     endpoints: dict[str, Endpoint] = Field(default_factory=dict)
     """How each model is reached, by its `name` in the pool. `default` is for models that are not named."""
     retries: Retries = Retries()

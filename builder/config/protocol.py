@@ -87,6 +87,7 @@ class HintsConfig(Strict):
     policy: str | None = Field(None, exclude_if=lambda value: value is None)
     """The folder of a policy, relative to the config, or `rules`, or `module:Class` of your own. It knows the pool's
     tiers by their names. Goes with `source: policy`."""
+    _folder: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _one_source(self) -> HintsConfig:
@@ -99,6 +100,22 @@ class HintsConfig(Strict):
         if self.model is not None and self.model.model.startswith(WORKLOAD):
             raise ValueError("a workload's pseudo-model gives no hints")
         return self
+
+    @property
+    def may_be_own_code(self) -> bool:
+        """Whether the policy may be a class of one's own, `module:Class`: it is no folder, and its name has parts."""
+        return self.policy is not None and self.sha256 is None and ":" in self.policy
+
+    def beside(self, folder: Path | None) -> HintsConfig:
+        """The same, a class of one's own looked for in this folder first."""
+        copy = self.model_copy()
+        copy._folder = folder
+        return copy
+
+    @property
+    def folder(self) -> Path | None:
+        """Where a class of one's own is looked for first. It is no part of the protocol: it differs by machine."""
+        return self._folder
 
 
 class Thresholds(Strict):
@@ -228,7 +245,8 @@ class ProtocolConfig(Strict):
 
     def beside(self, folder: Path | None) -> ProtocolConfig:
         """The same, classes of one's own looked for in this folder first: the config's."""
-        return self.model_copy(update={"workloads": tuple(one.beside(folder) for one in self.workloads)})
+        workloads = tuple(one.beside(folder) for one in self.workloads)
+        return self.model_copy(update={"workloads": workloads, "hints": self.hints.beside(folder)})
 
     def _beside_the_pool(self) -> Iterator[tuple[str, Model]]:
         if self.hints.model is not None:

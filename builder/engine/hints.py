@@ -18,7 +18,7 @@ from stepdown.builder.engine.calls import Calls
 from stepdown.builder.errors import BadInput, StepdownError, Technical
 from stepdown.builder.records import Instance, Prefix, Sample, Step, Stop
 from stepdown.routing.policies.contract import NoChoice, View, checked
-from stepdown.routing.policies.loading import load_policy
+from stepdown.routing.policies.loading import is_asked, load_policy
 
 PROMPT = """\
 Below is what an AI agent saw before one step of a task, and what a strong model did at this step. Which is the
@@ -91,11 +91,15 @@ class ModelHints:
 class PolicyHints:
     """Hints from a router's policy: the tier that it would choose. It sees what a router sees, not the seed's answer.
 
-    Raises BadInput where the policy can not be had, or does not know the pool's tiers.
+    Raises BadInput where the policy can not be had, or does not know the pool's tiers. A class of one's own is looked
+    for in `folder`, the config's, first.
     """
 
-    def __init__(self, named: str, pool: Pool) -> None:
-        self._policy = load_policy(named)
+    def __init__(self, named: str, pool: Pool, folder: Path | None = None) -> None:
+        if is_asked(named):
+            problem = f"{named} is a model that is asked: name it in `hints.model`, so that its calls are counted"
+            raise BadInput(problem, field="protocol.hints.policy")
+        self._policy = load_policy(named, folder)
         self._tiers = tuple(tier.name for tier in pool.tiers)
         self._ask(View((), tiers=self._tiers))  # a policy of other tiers is refused before anything is paid for
 

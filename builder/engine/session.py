@@ -125,7 +125,7 @@ class RunSession:
         if hints.file is not None:
             return FileHints(hints.file, pool)
         if hints.policy is not None:
-            return PolicyHints(hints.policy, pool)
+            return PolicyHints(hints.policy, pool, hints.folder)
         return ModelHints(hints.model, pool) if hints.model is not None else None
 
     def _check_versions(self) -> None:

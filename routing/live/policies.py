@@ -16,9 +16,11 @@ from stepdown.scoring.bank import open_bank
 LABELS = "labels:"
 
 
-def live_policies(named: Sequence[str], pool: Pool) -> list[Policy]:
-    """The policies that are named, each asked once whether it knows the pool's tiers. Raises BadInput."""
-    policies = [_policy(name) for name in named]
+def live_policies(named: Sequence[str], pool: Pool, folder: Path | None = None) -> list[Policy]:
+    """The policies that are named, each asked once whether it knows the pool's tiers. One's own are looked for in
+    `folder`, the config's, first. Raises BadInput.
+    """
+    policies = [_policy(name, folder) for name in named]
     tiers = tuple(tier.name for tier in pool.tiers)
     for policy in policies:
         try:
@@ -32,8 +34,8 @@ def live_policies(named: Sequence[str], pool: Pool) -> list[Policy]:
     return policies
 
 
-def _policy(name: str) -> Policy:
+def _policy(name: str, folder: Path | None) -> Policy:
     if not name.startswith(LABELS):
-        return load_policy(name)
+        return load_policy(name, folder)
     bank = open_bank(Path(name.removeprefix(LABELS)))
     return Given("labels", {row.id: row.target_tier for _, row in read_rows(bank.rows)})

@@ -65,6 +65,12 @@ class NoChoice(StepdownError):
     """
 
 
+class Unreachable(NoChoice):
+    """What a policy asks can not be asked now: this says nothing of the call. A score stops, and goes on when the same
+    command is given again; whoever else asks does as with any NoChoice.
+    """
+
+
 class Policy(Protocol):
     """Chooses a tier for each call. `version` changes whenever its choices may."""
 

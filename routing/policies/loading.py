@@ -1,44 +1,87 @@
-"""Finds a policy by what a command was given: a folder, the name of a kind, or `module:Class` of one's own."""
+"""Finds a policy by what a command was given: a folder, a file, the name of a kind, or `module:Class` of one's own."""
 
 from __future__ import annotations
 
-import importlib
+from importlib.util import find_spec
 from pathlib import Path
 
 from stepdown.builder.common.faults import said
 from stepdown.builder.common.text import nearest
 from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.harnesses.own_code import find_own, load_own
 from stepdown.routing.policies.contract import Policy
 from stepdown.routing.policies.fixed import Always, Chance, Rules
 from stepdown.routing.policies.select import Selecting
+from stepdown.routing.policies.stored import POLICY
+from stepdown.routing.policies.uncommon import NAME as UNCOMMON
+from stepdown.routing.policies.uncommon import UncommonRoute
 
-NAMES = ("always:TIER", "chance", "rules")
+NAMES = ("always:TIER", "chance", "rules", UNCOMMON)
 """Policies that need no folder."""
+_KINDS = [name.partition(":")[0] for name in NAMES]
 
 
-def load_policy(named: str) -> Policy:
-    """The policy that `named` means; `module:Class` runs that module's code. Raises BadInput."""
-    kind, _, rest = named.partition(":")
-    if Path(named).is_dir():
+def load_policy(named: str | Path, folder: Path | None = None) -> Policy:
+    """The policy that `named` means: a policy's folder, the YAML file of a model that is asked, always:TIER, chance,
+    rules, uncommon-route, or `module:Class`, whose code is run. Such a module is looked for in `folder` (a config's),
+    then where one works, then among what is installed. Raises BadInput.
+    """
+    text = str(named)
+    kind, _, rest = text.partition(":")
+    if _is_folder(text):
         from stepdown.routing.policies.trained import load_trained
 
-        return load_trained(Path(named))
+        return load_trained(Path(text))
+    if is_asked(text):
+        from stepdown.routing.policies.asking import load_asking
+
+        return load_asking(Path(text))
     if kind == "always" and rest:
         return Always(rest)
-    if kind == "chance" and (not rest or rest.isdecimal()):
+    if kind == "chance" and (not rest or (rest.isascii() and rest.isdecimal() and len(rest) < _LONGEST_SEED)):
         return Chance(int(rest or 0))
-    if named == "rules":
+    if text == "rules":
         return Rules()
-    meant = nearest(kind, [name.partition(":")[0] for name in NAMES])
-    if rest and not meant and all(part.isidentifier() for part in kind.split(".")):
-        return _own(named, kind, rest)
+    if text == UNCOMMON:
+        return UncommonRoute()
+    if module := own_module(text):
+        return _own(text, module, rest, folder)
+    meant = nearest(kind, _KINDS)
     hint = f": did you mean {meant!r}?" if meant else ""
-    raise BadInput(f"no such policy{hint} A policy is a folder, {', '.join(NAMES)}, or module:Class", file=named)
+    problem = f"no such policy{hint} A policy is a folder, a YAML file of a model to ask, {', '.join(NAMES)}, or "
+    raise BadInput(f"{problem}module:Class", file=text)
 
 
-def _own(named: str, module: str, attribute: str) -> Policy:
+_LONGEST_SEED = 20
+
+
+def own_module(named: str) -> str | None:
+    """The module whose code loading this policy would run; None: it is none of anybody's own."""
+    kind, _, rest = named.partition(":")
+    if not rest or _is_folder(named) or is_asked(named) or kind in _KINDS:
+        return None
+    if not all(part.isidentifier() for part in kind.split(".")):
+        return None
+    is_there = find_own(kind, None) is not None or find_spec(kind.partition(".")[0]) is not None
+    return kind if is_there or not nearest(kind, _KINDS) else None
+
+
+def is_asked(named: str) -> bool:
+    """Whether the file of a model that is asked is named."""
+    return named.endswith((".yaml", ".yml"))
+
+
+def _is_folder(named: str) -> bool:
+    """Whether a policy's folder is named. A folder that only happens to have the name of a kind is none."""
     try:
-        made = getattr(importlib.import_module(module), attribute)()
+        return Path(named).is_dir() and (named.partition(":")[0] not in _KINDS or (Path(named) / POLICY).is_file())
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _own(named: str, module: str, attribute: str, folder: Path | None) -> Policy:
+    try:
+        made = getattr(load_own(module, folder), attribute)()
     except StepdownError:
         raise
     except (Exception, SystemExit) as error:  # whatever code of anybody's raises

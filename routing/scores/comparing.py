@@ -48,7 +48,7 @@ def score_policies(
         for number, policy in enumerate(policies):
             file = Path(folder) / f"{number}.jsonl"
             write_predictions(bank, policy, file, settings.split, partial(notify, policy.name))
-            came_to = score(bank, Predictions(file, bank.tiers), settings)
+            came_to = score(bank, Predictions(file, bank.tiers, foreign=False), settings)
             lead = _lead(found[0].score, came_to, settings) if found else {}
             found.append(PolicyScore(policy.name, policy.version, came_to, lead))
     return found

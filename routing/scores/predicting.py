@@ -11,13 +11,16 @@ from stepdown.builder.artifacts.rows import Row, read_rows
 from stepdown.builder.common.faults import said
 from stepdown.builder.common.files import whole_text_file
 from stepdown.builder.errors import BadInput, StepdownError
-from stepdown.routing.policies.contract import Choice, NoChoice, Policy, View, checked
+from stepdown.routing.policies.asking import Asking
+from stepdown.routing.policies.contract import Choice, NoChoice, Policy, Unreachable, View, checked
 from stepdown.routing.policies.trained import Trained
 from stepdown.routing.training.examples import view_of
 from stepdown.scoring.bank import Bank
 
 _BATCH = 256
 """Rows that a trained policy reads together."""
+_TOLD = 16
+"""Rows after which somebody is told again."""
 
 
 def write_predictions(
@@ -26,7 +29,7 @@ def write_predictions(
     """Write `{"id", "tier"}` for every row (of a split), as `stepdown score` reads it; how many rows there were.
 
     A row for which the policy has no answer gets null, which fails it. `notify` is told how many rows are done.
-    Raises BadInput where the policy breaks, naming the row.
+    Raises BadInput where the policy breaks, naming the row, and Unreachable where it asks what can not be asked now.
     """
     done = 0
     tiers = tuple(tier.name for tier in bank.tiers)
@@ -36,14 +39,15 @@ def write_predictions(
             for row, choice in zip(batch, _choices(policy, batch, tiers), strict=True):
                 tier = None if choice is None else choice.tier
                 file.write(json.dumps({"id": row.id, "tier": tier}) + "\n")
-            done += len(batch)
-            notify(done)
+                done += 1
+                if done % _TOLD == 0:
+                    notify(done)
     return done
 
 
 def _choices(policy: Policy, rows: list[Row], tiers: tuple[str, ...]) -> Iterator[Choice | None]:
     views = [view_of(row, tiers) for row in rows]
-    if isinstance(policy, Trained):
+    if isinstance(policy, (Trained, Asking)):
         yield from policy.choose_all(views)
         return
     for row, view in zip(rows, views, strict=True):
@@ -53,6 +57,8 @@ def _choices(policy: Policy, rows: list[Row], tiers: tuple[str, ...]) -> Iterato
 def _choice(policy: Policy, view: View, row_id: str) -> Choice | None:
     try:
         return checked(policy.choose(view), view, policy.name)
+    except Unreachable:
+        raise
     except NoChoice:
         return None
     except StepdownError:

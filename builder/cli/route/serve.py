@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from stepdown.builder.cli import console
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.signals import handle_end_signals
 from stepdown.builder.common.text import printable
@@ -44,7 +46,8 @@ def command(
 ) -> None:
     """Serve the models of a pool behind one OpenAI-compatible address; POLICY chooses the model of each call.
 
-    POLICY is a policy's folder, always:TIER, chance, rules or module:Class. A client that asks for the model `auto` is
+    POLICY is a policy's folder, a YAML file of a model to ask, always:TIER, chance, rules, uncommon-route or
+    module:Class (code of yours, which runs here). A client that asks for the model `auto` is
     routed; one that names a model of the pool gets that one. Where a model can not be reached, its tier's others are
     asked, then dearer tiers, then cheaper ones; a call that the provider refuses goes back to the client as it is.
 
@@ -55,7 +58,7 @@ def command(
     With --log, spending goes on where the file's lines end, and `stepdown seeds convert` reads it. Ctrl-C ends it.
     """
     require("route", *NEEDED)
-    from stepdown.routing.policies.contract import View
+    from stepdown.routing.policies.contract import NoChoice, View
     from stepdown.routing.policies.loading import load_policy
     from stepdown.routing.serve.running import serve
 
@@ -65,8 +68,10 @@ def command(
         raise BadInput(
             "an address that other machines reach needs a key: name its variable by --key-env", field="--host"
         )
+    console.name_policy_code(policy)
     loaded = load_policy(policy)
-    loaded.choose(View(({"role": "user", "content": ""},), tiers=tuple(tier.name for tier in pool.tiers)))
+    with suppress(NoChoice):  # what it makes of an empty call is its own; other tiers, or a key refused, are told now
+        loaded.choose(View(({"role": "user", "content": ""},), tiers=tuple(tier.name for tier in pool.tiers)))
     with serve(loaded, pool, operation, host, port, keys, log, budget_usd) as server, handle_end_signals(server.stop):
         click.echo(f"http://{server.address}/v1")
         told = f"policy {loaded.name}; ask for the model `auto`, or for one of {', '.join(pool.by_name)}"
