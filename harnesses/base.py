@@ -89,7 +89,7 @@ class Episode(ABC):
         return None
 
     def expect(self, prefix: Prefix) -> None:
-        """Told before `prefix` is asked for a step that is replayed: what it was when it was recorded.
+        """Told what the next prefix was when it was recorded, in a replay, before the answer that leads to it.
 
         For an environment that may show one thing or another first, such as an agent that asks in parallel.
         """

@@ -358,6 +358,8 @@ class Replayer:
             steps.append(Step(prefix, response, model))
             if without := no_answer(response):
                 return _outcome(without, ())
+            if recorded is not None and number < len(recorded):
+                episode.expect(recorded[number].prefix)
             going = episode.advance(response)
         if going:
             return Outcome(Verdict.INCOMPLETE, reason="the agent has not halted after the last step")
@@ -393,6 +395,7 @@ class Replayer:
     def _replay_step(self, episode: Episode, trajectory: Trajectory, step: int) -> None:
         """Act on a recorded response, after which the agent went on."""
         self._check_stop()
+        episode.expect(trajectory[step].prefix)
         if not episode.advance(trajectory[step - 1].response):
             raise _Diverged(f"the agent halts at step {step}", step)
 

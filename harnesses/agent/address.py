@@ -101,7 +101,8 @@ async def _begin(exchange: Exchange, place: Place, sock: socket.socket) -> web.A
     app.router.add_get("/v1/models", desk.models)
     app.router.add_get("/v1/models/{name:.+}", desk.one_model)
     # A client that hangs up cancels its handler: that is how its request is known to be given up.
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.0)
+    # To its server a shutdown in no time is one that waits for ever.
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     await web.SockSite(runner, sock).start()
     return runner

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from stepdown.builder.errors import Technical
+from stepdown.builder.errors import Lost, Technical
 from stepdown.builder.records import Message, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.agent.aliases import Aliases
-from stepdown.harnesses.agent.exchange import Exchange, Held
+from stepdown.harnesses.agent.exchange import Exchange, Held, Next
 from stepdown.harnesses.agent.grading import (
     CommandGrader,
     Graded,
@@ -76,13 +76,10 @@ class AgentEpisode(Episode):
 
     def advance(self, response: Response) -> bool:
         """Answer the request, and wait for the next one or for the program's end."""
-        if self._held is None:
-            self._take()
-        assert self._held is not None
+        held = self._held or self._take()
         self._steps += 1
-        self._last = response
-        self._reply(self._held, response)
-        self._held, self._expected = None, None
+        self._last, self._held = response, None
+        self._reply(held, response)
         if not self._wait():
             return False
         if self._steps >= self._limits.steps:
@@ -113,27 +110,27 @@ class AgentEpisode(Episode):
 
     def _wait(self) -> bool:
         """Wait for a request that is a step, answering side calls meanwhile; False once the program has ended."""
+        recorded = self._recorded if self._expected is not None else None
         try:
-            while not self._exchange.is_waiting():
-                side = self._exchange.next_side(self._limits.seconds)
-                if side is not None:
-                    self._answer_side(side)
-                elif self._exchange.has_ended:
-                    return False
+            while (coming := self._exchange.wait(self._limits.seconds, recorded)) is Next.SIDE:
+                self._answer_side(self._exchange.take_side())
         except TimeoutError:
             self._halt(f"it neither asked nor ended within {self._limits.seconds:g} s")
             return False
-        return True
+        return coming is Next.STEP
 
-    def _take(self) -> None:
-        """Take the next request. Raises Technical where the program ends without one, since no answer led to that."""
+    def _take(self) -> Held:
+        """Take the next request. Raises Technical where the program ends without one: no answer led to that. Raises
+        Lost where it ends while one waits.
+        """
         held = None
         while held is None and self._wait():
             held = self._exchange.take(self._recorded if self._expected is not None else None)
         if held is None:
-            raise Technical(self._without_request())
-        self._held = held
+            raise Lost("the program ended while it asked") if self._steps else Technical(self._without_request())
+        self._held, self._expected = held, None
         self._prefix = self._grown(self._aliases.request(held.request))
+        return held
 
     def _recorded(self, request: ChatRequest) -> bool:
         """Whether a request is the one that was recorded here."""

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from stepdown.harnesses.agent.reply import Reply
@@ -22,14 +23,22 @@ from stepdown.harnesses.agent.request import ChatRequest
 
 MOST_WAITING = 64
 """Requests of one episode that may wait at once."""
-_TOGETHER = 0.05
-"""Seconds in which requests count as made at once."""
+_TOGETHER, _LONGEST_TOGETHER = 0.05, 0.5
+"""Requests count as made at once that come at most so many seconds after the one before, and after the first."""
 _GRACE = 3.0
 """Seconds that a replayed step waits for its own request while another one is there."""
 _MOST_REFUSED = 3
 """Problems of requests that are kept, to be told where the program then comes to nothing."""
 
 Recognises = Callable[[ChatRequest], bool]
+
+
+class Next(Enum):
+    """What a program does next."""
+
+    SIDE = "a side call"
+    STEP = "a step"
+    END = "its end"
 
 
 class Waiter(Protocol):
@@ -73,7 +82,7 @@ class Exchange:
         self._ordered: list[Held] = []
         self._taken: deque[Held] = deque(maxlen=MOST_WAITING)
         self._ended = False
-        self._first_new = 0.0
+        self._first_new = self._last_new = 0.0
         self._refused: list[str] = []
 
     # The server's side
@@ -118,14 +127,15 @@ class Exchange:
         return None
 
     def _hold(self, request: ChatRequest) -> Held:
-        if len(self._side) + len(self._new) + len(self._ordered) >= MOST_WAITING:
+        if self.waiting >= MOST_WAITING:
             raise NotTaken(429, f"more than {MOST_WAITING} requests at once")
         held = Held(request, self._is_side(request))
         if held.is_side:
             self._side.append(held)
             return held
+        self._last_new = time.monotonic()
         if not self._new:
-            self._first_new = time.monotonic()
+            self._first_new = self._last_new
         self._new.append(held)
         return held
 
@@ -136,31 +146,37 @@ class Exchange:
         """What was wrong with requests that no server would take; the first few."""
         return tuple(self._refused)
 
-    def next_side(self, seconds: float) -> Held | None:
-        """A side call, which is to be answered; None once a step waits or the program has ended. Raises TimeoutError.
+    @property
+    def waiting(self) -> int:
+        """How many requests wait, side calls among them."""
+        with self._changed:
+            return len(self._side) + len(self._new) + len(self._ordered)
 
-        `seconds` is what the program may take for itself.
+    def wait(self, seconds: float, recorded: Recognises | None = None) -> Next:
+        """Wait for what comes next. Raises TimeoutError where the program takes more than so many seconds for itself.
+
+        A step is there once `recorded` knows it, or no other is likely to be made together with it.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            while not self._ended and not self._side and not self._new and not self._ordered:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
-                self._changed.wait(left)
-            if self._ended or not self._side:
-                return None
-            return self._begin(self._side[0])
+            while not self._ended:
+                now = time.monotonic()
+                if self._side:
+                    return Next.SIDE
+                if not self._new and not self._ordered:
+                    if now >= deadline:
+                        raise TimeoutError
+                    self._changed.wait(deadline - now)
+                elif self._find(recorded) is not None or (left := self._unsettled(now)) <= 0:
+                    return Next.STEP
+                else:
+                    self._changed.wait(left)
+            return Next.END
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether no request will come any more."""
-        return self._ended
-
-    def is_waiting(self) -> bool:
-        """Whether a step waits for its answer, and no side call comes before it."""
+    def take_side(self) -> Held:
+        """The side call that waits, which is to be answered."""
         with self._changed:
-            return not self._ended and not self._side and bool(self._new or self._ordered)
+            return self._begin(self._side[0])
 
     def take(self, recorded: Recognises | None = None) -> Held | None:
         """The next step, which is to be answered; None where none waits any more.
@@ -193,15 +209,26 @@ class Exchange:
     def _next(self, recorded: Recognises | None, start: float, now: float) -> tuple[Held | None, float]:
         """The step to take, or how many seconds to wait at most before looking again."""
         if recorded is not None:
-            own = next((held for held in (*self._ordered, *self._new) if recorded(held.request)), None)
-            left = max(self._first_new, start) + _GRACE - now
+            own, left = self._find(recorded), max(self._last_new, start) + _GRACE - now
             if own is not None or left > 0:
                 return own, left
         if not self._ordered:
-            if (left := self._first_new + _TOGETHER - now) > 0:
+            if (left := self._unsettled(now)) > 0:
                 return None, left
             self._ordered, self._new = sorted(self._new, key=_place), []
         return self._ordered[0], 0.0
+
+    def _find(self, recorded: Recognises | None) -> Held | None:
+        """The step that waits and was recorded."""
+        if recorded is None:
+            return None
+        return next((held for held in (*self._ordered, *self._new) if recorded(held.request)), None)
+
+    def _unsettled(self, now: float) -> float:
+        """Seconds until no other request counts as made together with those that wait."""
+        if self._ordered:
+            return 0.0
+        return min(self._last_new + _TOGETHER, self._first_new + _LONGEST_TOGETHER) - now
 
     def _begin(self, held: Held) -> Held:
         self._remove(held)

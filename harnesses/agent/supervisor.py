@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import sys
 import time
@@ -39,9 +40,13 @@ def main() -> None:
     signal.set_wakeup_fd(wake)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # only the pipe says when it is over
+    parent = os.getppid()
     child = start(command, limits["file_bytes"], (report, woken, wake))
     code, why = watch(child, woken, limits)
     end_all()
+    if os.getppid() != parent:  # stepdown was killed: nobody else removes what its episode leaves
+        shutil.rmtree(limits["folder"], ignore_errors=True)
+        return
     os.write(report, json.dumps({"code": code, "why": why}).encode())
 
 

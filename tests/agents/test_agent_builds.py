@@ -47,16 +47,45 @@ def test_two_workers_give_the_same_bytes_as_one(shop: Shop, undisturbed: dict[st
     assert shop.files() == undisturbed
 
 
-def test_kill_9_and_resume_give_the_same_bytes_and_leave_no_process(
-    shop: Shop, tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_kill_9_and_resume_give_the_same_bytes(shop: Shop, tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     log = tmp_path / "requests.jsonl"
     with spawned("tests.agents.orders:ABILITIES", log, latency=0.05) as url:
         settings = orders.config(url, shop.folder, TASKS)
-        for moment in (4, 8):
-            process = started("build", str(shop.write(settings)), "--run", str(shop.run))
-            wait_for_requests(log, moment, process)
-            process.kill()
-            process.communicate()
+        process = started("build", str(shop.write(settings)), "--run", str(shop.run))
+        wait_for_requests(log, 7, process)
+        process.kill()
+        process.communicate()
         assert shop.resume().code == 0
     assert shop.files() == undisturbed
+
+
+def test_a_program_that_asks_in_parallel_is_labelled_step_by_step(shop: Shop) -> None:
+    """Which request comes first is chance; replays take the recorded one, so no trial diverges."""
+    with Provider(orders.ABILITIES) as provider:
+        options = {"command": f"{orders.CLERK} 'at once'"}
+        done = shop.build(orders.config(provider.url, shop.folder, [orders.task("one", [0, 2, 1])], options))
+        assert done.code == 0, done.err
+    labels = {row["messages"][-1]["content"][:7]: row["target_tier"] for row in shop.read("question_bank.jsonl")}
+    assert labels == {"order 0": "low", "order 1": "high", "order 2": "mid"}
+
+
+def test_a_client_that_loses_patience_with_every_answer_changes_no_label(shop: Shop) -> None:
+    with Provider(orders.ABILITIES, latency=0.5) as provider:
+        options = {"command": f"{orders.CLERK} impatient"}
+        done = shop.build(orders.config(provider.url, shop.folder, [orders.task("one", [2, 0])], options))
+        assert done.code == 0, done.err
+        assert provider.repeated() == []
+    assert shop.labels() == [["high", "low"]]
+
+
+def test_side_calls_are_answered_paid_for_once_and_never_rows(shop: Shop) -> None:
+    with Provider(orders.ABILITIES) as provider:
+        options = {"command": f"{orders.CLERK} titles", "side_calls": {"no_tools": True, "model": "novice"}}
+        done = shop.build(orders.config(provider.url, shop.folder, [orders.task("one", [0, 2])], options))
+        assert done.code == 0, done.err
+        titles = [seen for seen in provider.requests if "A title for" in str(seen.body["messages"])]
+        assert [seen.model for seen in titles] == ["novice"]
+        calls = provider.count()
+    assert shop.labels() == [["low", "high"]]
+    assert "A title for" not in str(shop.read("question_bank.jsonl"))
+    assert shop.read_json("spend.json")["calls"] == calls

@@ -13,27 +13,20 @@ from tests.agents import orders
 from tests.conftest import Shop, stepdown
 from tests.provider import Provider
 
-SHAPES = {
-    "time": ["time"],
-    "uuid": ["uuid"],
-    "temporary": ["temporary path"],
-    "pid": ["process id"],
-    "port": ["port"],
-    "shuffled": ["order of lines"],
-}
+HABITS = ("time", "uuid", "temporary", "pid", "port", "shuffled")
+SHAPES = {"time", "uuid", "temporary path", "process id", "port", "order of lines"}
 
 
-@pytest.mark.parametrize("habit", SHAPES)
-def test_volatile_text_is_found_masked_and_recorded_with_the_seed(shop: Shop, habit: str) -> None:
+def test_volatile_text_is_found_masked_and_recorded_with_the_seed(shop: Shop) -> None:
     with Provider(orders.ABILITIES) as provider:
-        options = {"command": f"{orders.CLERK} {habit}"}
+        options = {"command": f"{orders.CLERK} {' '.join(HABITS)}"}
         done = shop.build(orders.config(provider.url, shop.folder, [orders.task("one", [0, 2])], options))
         assert done.code == 0, done.err
         # A question is paid for once, though every play shows it with another text.
         assert provider.count("master") == 3
     assert shop.labels() == [["low", "high"]]
     ledger = Ledger(shop.run, read_only=True)
-    assert [*ledger.shapes(1)] == SHAPES[habit]
+    assert SHAPES <= {*ledger.shapes(1)} <= SHAPES | {"duration"}
     ledger.close()
 
 

@@ -8,9 +8,9 @@ It has no habit unless one is named: see `HABITS` for those of its own, the rest
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 import uuid
@@ -76,6 +76,21 @@ HABITS: dict[str, Callable[[], str]] = {
 """What it tells its model with every order."""
 
 
+def fill_at_once(messages: list[Any], orders: list[str]) -> None:
+    """Every order in a conversation of its own, all of them at the same time."""
+
+    def fill(number: int) -> None:
+        time.sleep(random.random() / 50)
+        answer = ask([*messages, {"role": "user", "content": f"order {number}: {orders[number]}"}])
+        list(act(answer))
+
+    threads = [threading.Thread(target=fill, args=(number,)) for number in range(len(orders))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def main() -> None:
     habits = sys.argv[2:]
     orders = Path("orders.txt").read_text().splitlines()
@@ -83,18 +98,15 @@ def main() -> None:
     messages.append({"role": "user", "content": sys.argv[1]})
     if "titles" in habits:
         ask([{"role": "user", "content": "A title for: " + sys.argv[1]}], tools=())
-    if "flood" in habits:
-        subprocess.Popen(["yes", "flood"])
-    if "orphans" in habits:
-        subprocess.Popen(["sleep", "987"], start_new_session=True)
+    if "at once" in habits:
+        fill_at_once(messages, orders)
+        return
     for number, order in enumerate(orders):
         told = [HABITS[habit]() for habit in habits if habit in HABITS]
         messages.append({"role": "user", "content": "\n".join([f"order {number}: {order}", *told])})
-        answer = ask(messages)
+        answer = ask(messages, timeout=0.2, retries=400) if "impatient" in habits else ask(messages)
         messages.append(answer)
         messages += act(answer)
-        if "sleepless" in habits and number == 1:
-            time.sleep(10**6)
     print("all orders are filled")
 
 
