@@ -59,6 +59,14 @@ class Interrupted(StepdownError):
     """A person or a budget asked the run to stop; work in hand was left where it was."""
 
 
+class JudgeBelowBar(Interrupted):
+    """A judge has surely fallen below its bar: no further trial is begun. `judge` is its name. Exit code 3."""
+
+    def __init__(self, judge: str, why: str) -> None:
+        super().__init__(f"judge {judge} has fallen below `judge.bar`: {why}")
+        self.judge = judge
+
+
 class BudgetReached(Interrupted):
     """A budget of the run is used up: no further call is begun. `name` is its field in the config. Exit code 3."""
 

@@ -53,6 +53,10 @@ class JudgeCase(Strict):
     note: Text = ""
     """What the workload tells the judge about its answers in general: their usual length, their form."""
 
+    def answered(self, answer: str) -> JudgeCase:
+        """The same question with another answer, and without accepted ones."""
+        return JudgeCase(kind=self.kind, turns=self.turns, evidence=self.evidence, answer=answer, note=self.note)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the whole case, in hex. Two cases with the same digest are the same question to a judge."""

@@ -16,6 +16,9 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.models import Client
 from stepdown.builder.records import Response
 from stepdown.judges.case import JudgeCase
+from stepdown.judges.exam.asking import examined
+from stepdown.judges.exam.probes import Probe
+from stepdown.judges.exam.tally import Observation
 from stepdown.judges.panel import PanelFinding, judge_case
 
 
@@ -30,6 +33,17 @@ class ConfiguredJudges:
     def judge(self, case: JudgeCase) -> PanelFinding:
         """Ask the panel about a case. Raises RunStopped or Interrupted."""
         return judge_case(case, self._panel, self, subject="")
+
+    def examine(self, probe: Probe, judge: str) -> Observation | None:
+        """What one judge of the panel makes of a probe; None where it does not answer. Raises as `judge`."""
+        alone = self._panel.model_copy(
+            update={"models": tuple(model for model in self._panel.models if model.name == judge)}
+        )
+        return next(iter(examined(probe, alone, self)), None)
+
+    @property
+    def panel(self) -> JudgeConfig:
+        return self._panel
 
     def fetch(self, question: Question) -> Answer:
         """The answer to a question, the cache's where it has one. Raises Technical, RunStopped or Interrupted."""

@@ -48,6 +48,8 @@ class JudgeOpinion:
     report: Report | None = None
     refused: tuple[str, ...] = ()
     """Why earlier responses could not be used, one text each."""
+    is_unreachable: bool = False
+    """Whether no response came: that says nothing about the judge."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -107,6 +109,12 @@ def rule_on_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, su
     return Ruling(finding.verdict, finding.reason, finding.to_json())
 
 
+def opinion_of(model: Model, case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> JudgeOpinion:
+    """One model's first opinion on a case, whatever the others say. `subject` as for `judge_case`."""
+    items = unsourced_items(case)[:MOST_ENTRIES]
+    return _JudgeDraw(model, 0, panel, source, subject).ask(QuoteChecker(case, items), rendered(case, items))
+
+
 def panel_verdict(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:
     """The panel's verdict once no opinion that is still to come, or technical, can change it; before that None."""
     draws = len(panel.models) * panel.samples
@@ -153,7 +161,7 @@ class _JudgeDraw:
                 answer = self.source.fetch(self._question(prefix, number))
             except Technical as error:
                 self.source.note_failed(error.attempts)
-                return self._technical([*refused, error.reason])
+                return self._technical([*refused, error.reason], is_unreachable=True)
             response, fresh = answer.response, answer.fresh
             try:
                 report = report_of(response, checker.case.answer)
@@ -172,8 +180,9 @@ class _JudgeDraw:
             number, left = number + 1, left - fresh
         return self._technical(refused)
 
-    def _technical(self, refused: list[str]) -> JudgeOpinion:
-        return JudgeOpinion(self.model.name, self.draw, Verdict.TECHNICAL, refused=tuple(refused))
+    def _technical(self, refused: list[str], is_unreachable: bool = False) -> JudgeOpinion:
+        technical, name = Verdict.TECHNICAL, self.model.name
+        return JudgeOpinion(name, self.draw, technical, refused=tuple(refused), is_unreachable=is_unreachable)
 
     def _question(self, prefix: Prefix, number: int) -> Question:
         return Question(

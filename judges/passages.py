@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -39,22 +39,33 @@ class Passage:
 
     text: Tokens
     sentence_of: tuple[int, ...]
+    heads: Mapping[int, frozenset[str]]
+    """Of each row of a table, the content stems of the table's head."""
 
     @classmethod
     def of(cls, passage: EvidencePassage) -> Passage:
         tokens: list[str] = []
         sentence_of: list[int] = []
+        heads: dict[int, frozenset[str]] = {}
+        head: frozenset[str] | None = None
         for number, sentence in enumerate(sentence_parts(visible(f"{passage.title}\n{passage.text}"))):
             said = words(sentence)
             tokens += said
             sentence_of += [number] * len(said)
-        return cls(Tokens(tuple(tokens)), tuple(sentence_of))
+            if not sentence.lstrip().startswith("|"):
+                head = None
+            elif head is None:
+                head = content_stems(said)
+            else:
+                heads[number] = head
+        return cls(Tokens(tuple(tokens)), tuple(sentence_of), heads)
 
     def around(self, start: int) -> frozenset[str]:
-        """The content stems of the sentence that a token stands in, of those just before it, and of the next."""
+        """The content stems of the sentence that a token stands in, of those around it, and of its table's head."""
         here = self.sentence_of[start]
         first = bisect_left(self.sentence_of, here - _BEFORE)
-        return content_stems(self.text.tokens[first : bisect_right(self.sentence_of, here + 1)])
+        near = content_stems(self.text.tokens[first : bisect_right(self.sentence_of, here + 1)])
+        return near | self.heads.get(here, frozenset())
 
     def fault(self, parts: Sequence[Sequence[str]]) -> QuoteFault | None:
         """What is wrong with a quote of these parts (`judges.text.fragments`); None where one place has it whole."""

@@ -186,8 +186,23 @@ def _run(run: RunManifest) -> str:
         f"Protocol digest: `{_plain(run.protocol_digest)}`. Model calls that the protocol needed, at list price: "
         f"{_plain(run.needed.get('list_price_usd'))} USD.",
     ]
+    lines += _exams(run)
     note = run.seeds.get("note")
     return "\n".join([*lines, *([str(note)] if note else [])])
+
+
+def _exams(run: RunManifest) -> Iterator[str]:
+    """What probes say of the judges: answers of known worth that were put to them among the real ones."""
+    for judge, found in _dict(_dict(run.judge).get("exam")).items():
+        yield (
+            f"Judge `{_plain(judge)}`, asked among the real cases about answers of known worth: it failed "
+            f"{_count_of(found, 'detection')} wrong ones and did not pass {_count_of(found, 'false_alarm')} good ones."
+        )
+
+
+def _count_of(found: Any, name: str) -> str:
+    share = _dict(_dict(found).get(name))
+    return f"{_plain(share.get('count'))} of {_plain(share.get('of'))}"
 
 
 def _said(rules: Mapping[str, Any]) -> str:
@@ -251,6 +266,10 @@ def _own_limits(manifest: Manifest) -> Iterable[str]:
         yield f"Rows name these models of the pool, which was allowed: {names}."
     if any(run.seeds.get("note") for run in manifest.runs):
         yield "Some seeds come from the benchmark's accepted answers, not from a model that ran."
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

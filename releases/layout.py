@@ -91,6 +91,8 @@ class RunManifest(BaseModel):
     files: dict[str, JsonObject]
     audit: JsonObject | None = None
     """What the human audit of the run came to; None where no step was sampled."""
+    judge: JsonObject | None = None
+    """By which rules answers were judged, and what probes say of each judge; None where nothing was judged."""
 
 
 class Manifest(Strict):

@@ -158,8 +158,33 @@ def judge(facts: Facts) -> Section | None:
                 note="unusable: reports of a judge that were refused and asked for again",
             ),
             *_rules(rows),
+            *_exams(facts),
         ),
     )
+
+
+def _exams(facts: Facts) -> Iterator[Table]:
+    exams = _mapping(_mapping(facts.bank.manifest.get("judge")).get("exam"))
+    if not exams:
+        return
+    yield Table(
+        "judges on answers of known worth",
+        ("judge", "wrong answers failed", "good answers not passed", "not believed", "below its bar"),
+        tuple(
+            (str(judge), *(_share(found, name) for name in ("detection", "false_alarm", "not_believed")), _below(found))
+            for judge, found in sorted(exams.items())
+        ),
+        note="asked among the real cases, and no part of any verdict; not believed: no report could be used",
+    )
+
+
+def _share(found: Any, name: str) -> str:
+    share = _mapping(_mapping(found).get(name))
+    return f"{_count(share.get('count'))} of {_count(share.get('of'))}"
+
+
+def _below(found: Any) -> str:
+    return "yes" if _mapping(found).get("below_bar") else "no"
 
 
 def _rules(rows: Sequence[tuple[str, JudgedAnswers]]) -> Iterator[Table]:

@@ -114,6 +114,7 @@ NOT_RUN = {
     "stepdown status runs/agent": "that run is made by tests/agents/test_agents_page.py",
     "stepdown agent record agent.yaml --model strong --out seeds.jsonl":
         "asks a server of one's own: tests/agents/test_agents_page.py has one",
+    "stepdown judge exam --config run.yaml": "a judge that reads: tests/judges/test_judge_exam.py",
     "stepdown judge calibrate ../shared/data/mtrag_human_calibration.jsonl --threshold 0.7 --plot calibration.svg":
         "reads a file beside the checkout: tests/judges/test_judge_calibration.py runs it where the file is",
 }  # fmt: skip

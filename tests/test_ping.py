@@ -9,7 +9,7 @@ from tests.provider import FAULTS, Answer, Provider
 from tests.workshop import ABILITIES, config
 
 Start = Callable[..., Provider]
-JUDGES = {"judge": {"models": [{"name": "critic", "model": "openai/critic"}]}}
+JUDGES = {"judge": {"models": [{"name": "critic", "model": "openai/critic"}], "panel": "single"}}
 
 
 def test_every_model_and_judge_is_asked_once(shop: Shop, provider: Start) -> None:

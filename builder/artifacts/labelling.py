@@ -13,7 +13,7 @@ from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.build import Build
 from stepdown.builder.engine.progress import RunProgress
-from stepdown.builder.errors import BudgetReached
+from stepdown.builder.errors import BudgetReached, JudgeBelowBar
 from stepdown.builder.run.folder import open_for_work
 from stepdown.builder.run.ledger import InstanceState, Origin
 
@@ -28,6 +28,8 @@ class LabellingResult:
     """Instances that technical errors left without labels."""
     budget: BudgetReached | None
     """The budget that ended the work; None where none did."""
+    below: JudgeBelowBar | None = None
+    """The judge that probes have shown to be below its bar; None where there is none."""
 
 
 class Watcher:
@@ -58,8 +60,9 @@ def label_run(
 ) -> LabellingResult:
     """Label the open instances of the run in a folder and write its files. `stop` ends it after the calls in hand.
 
-    A budget that is reached ends the work as blocked instances do: what is finished is in the files. Raises BadInput,
-    RunStopped or Interrupted; what was paid for is then kept, and the files are as they were.
+    A budget that is reached, and a judge that falls below its bar, end the work as blocked instances do: what is
+    finished is in the files. Raises BadInput, RunStopped or Interrupted; what was paid for is then kept, and the files
+    are as they were.
     """
     watcher, stop = watcher or Watcher(), stop or threading.Event()
     with open_for_work(folder, config, origin) as run:
@@ -77,6 +80,8 @@ def label_run(
                 build.execute()
             except BudgetReached as reached:
                 budget = reached
+            except JudgeBelowBar:
+                pass  # the build says which one
         summary = write_artifacts(run, build.multi_step)
         blocked = run.ledger.counts().get(InstanceState.BLOCKED, 0)
-        return LabellingResult(run.config.protocol, summary, blocked, budget)
+        return LabellingResult(run.config.protocol, summary, blocked, budget, build.below)

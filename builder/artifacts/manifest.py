@@ -11,11 +11,13 @@ from stepdown.builder.artifacts.spend import list_price
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.files import FileDigest
 from stepdown.builder.config.price import Price
+from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.engine.hints import PROMPT
 from stepdown.builder.engine.seeds import REFERENCE
 from stepdown.builder.records import Usage, digest
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.judges.exam.tally import Tally, observations_of
 
 REFERENCE_NOTE = (
     "Seeds of source `reference` come from a pseudo-model that knows the benchmark's accepted answers. Their labels "
@@ -37,6 +39,14 @@ def _needed(ledger: Ledger, prices: Mapping[str, Price]) -> dict[str, Any]:
     return {"calls": dict(sorted(calls.items())), "list_price_usd": round(price, 6)}
 
 
+def _exam(ledger: Ledger, judge: JudgeConfig | None) -> dict[str, Any]:
+    """What probes say of each judge: how many wrong answers it failed, and how many good ones it did not pass."""
+    if judge is None:
+        return {}
+    tally = Tally(seen for grading in ledger.gradings() for seen in observations_of(grading))
+    return tally.to_json(judge.bar, lambda share: {"count": share.count, "of": share.of})
+
+
 def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest]) -> dict[str, Any]:
     """The manifest of a run whose other files are `files`."""
     protocol, pool = run.config.protocol, run.config.protocol.pool
@@ -54,7 +64,7 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest
             ],
         },
         "workloads": [{**workload, **own.get(workload["benchmark"], {})} for workload in versions["workloads"]],
-        "judge": {"rules": judge["rules"]} if judge else None,
+        "judge": {"rules": judge["rules"], "exam": _exam(run.ledger, protocol.judge)} if judge else None,
         "prompts": {
             **({"hint": digest(PROMPT)} if protocol.hints.source == "model" else {}),
             **({"judge": judge["prompts"]} if judge else {}),

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from stepdown.builder.cli.judge_exam import exam_command
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.config.validation import read_text, validated
@@ -34,7 +35,10 @@ _path = click.Path(path_type=Path)
 
 @click.group("judge")
 def command() -> None:
-    """Try a judge on one answer; measure a judge, or recorded scores, against human ratings."""
+    """Try a judge on one answer, examine it on answers of known worth, or measure it against human ratings."""
+
+
+command.add_command(exam_command)
 
 
 @command.command("try")

@@ -58,6 +58,9 @@ def label_and_report(
     with stop_on_signals(stop, _resume_command(folder)):
         done = label_run(folder, config, stop=stop, drop_blocked=drop_blocked, origin=origin, watcher=_Shown(folder))
         _report(folder, done)
+    if done.below is not None:
+        click.echo(f"stepdown: {done.below}; {_after_a_judge(folder)}", err=True)
+        sys.exit(WORK_LEFT)
     if done.budget is not None:
         click.echo(f"stepdown: {done.budget}; {_after_a_budget(done.budget.name, folder)}", err=True)
         sys.exit(WORK_LEFT)
@@ -88,6 +91,12 @@ def _after_a_stop(error: RunStopped, folder: Path) -> str:
     if not error.in_protocol:
         return f"when it is mended: {_resume_command(folder)} (with --config CONFIG, where its `operation` changed)"
     return f"mend it in the config, then: stepdown relabel {shlex.quote(str(folder))} --config CONFIG --run NEW"
+
+
+def _after_a_judge(folder: Path) -> str:
+    """How to go on. Answers stay in the cache, so only another judge's reports are paid for."""
+    relabel = f"stepdown relabel {shlex.quote(str(folder))} --config CONFIG --run NEW"
+    return f"what was paid for is kept; name another judge in a config, and: {relabel}"
 
 
 def _after_a_budget(name: str, folder: Path) -> str:

@@ -16,6 +16,7 @@ from stepdown.builder.common.files import digest_of_folder
 from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import nearest
 from stepdown.builder.common.trees import digest_of_tree
+from stepdown.builder.config.families import family_of
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, WORKLOAD, Model, Pool
 from stepdown.builder.config.protocol import HintsConfig, ProtocolConfig, SeedsConfig, WorkloadConfig
@@ -104,7 +105,25 @@ def _loaded(data: Mapping[str, Any], place: _Place) -> Config:
         data = {**data, "protocol": {**protocol, "pool": pool}}
     config = validated(Config, data, file=place.file)
     SECRETS.know(endpoint.api_key for endpoint in config.operation.endpoints.values() if endpoint.api_key)
+    _refuse_one_family_unsaid(config, place)
     return _resolved(config, place)
+
+
+def _refuse_one_family_unsaid(config: Config, place: _Place) -> None:
+    """Raises BadInput where judges of one family are to be believed and the config does not say that this is meant.
+
+    Runs that were begun before a config had to say so are read without it.
+    """
+    judge = config.protocol.judge
+    families = {family_of(model.model) for model in judge.models} if judge else set()
+    if judge is None or judge.panel == "single" or len(families) > 1:
+        return
+    one = "one judge alone" if len(judge.models) == 1 else f"judges of one family ({families.pop()})"
+    raise BadInput(
+        f"{one}: name a judge of another family of models too, or write `panel: single` to believe it alone",
+        file=place.file,
+        field="protocol.judge.models",
+    )
 
 
 def _resolved(config: Config, place: _Place) -> Config:

@@ -129,6 +129,15 @@ class Thresholds(Strict):
     """Does the answer have all that was asked for?"""
 
 
+class JudgeBar(Strict):
+    """What a judge must keep to on probes: answers that code knows to be wrong, and answers that are good."""
+
+    detection: float = Field(0.8, gt=0, lt=1)
+    """The least share of wrong answers, of all kinds together and of each, that a judge must fail."""
+    false_alarm: float = Field(0.3, gt=0, lt=1)
+    """The largest share of good answers that a judge may fail to pass."""
+
+
 class JudgeConfig(Strict):
     """Which models judge answers that no program can grade, and when an answer passes."""
 
@@ -138,6 +147,14 @@ class JudgeConfig(Strict):
     """How many reports each model is asked for."""
     rule: Literal["unanimous", "majority"] = "unanimous"
     """An answer passes if all reports pass it (`unanimous`) or more than half of them (`majority`)."""
+    panel: Literal["families", "single"] = "families"
+    """`families` wants judges of two families of models at least, since models of one family share their blind spots.
+    `single` says that one judge, or one family, is meant to be believed alone."""
+    probes: int = Field(10, ge=0)
+    """Beside every so-many-th case each judge is asked about an answer that code knows to be wrong, or good. They look
+    like other cases, are paid like them, and are never verdicts. 0: none."""
+    bar: JudgeBar = JudgeBar()
+    """Where probes show with a confidence of 99% that a judge is worse than this, the run stops with exit code 3."""
     thresholds: Thresholds = Thresholds()
     """The lowest ratings with which an answer can pass."""
     attempts: int = Field(3, ge=1, le=99)

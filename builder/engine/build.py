@@ -10,7 +10,7 @@ from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.label import InstanceLabelling
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.session import RunSession
-from stepdown.builder.errors import BadInput
+from stepdown.builder.errors import BadInput, JudgeBelowBar
 from stepdown.builder.records import Instance
 from stepdown.builder.run.folder import RunFolder
 from stepdown.builder.run.ledger import InstanceState
@@ -30,6 +30,11 @@ class Build:
     def multi_step(self) -> dict[str, bool]:
         """Of each benchmark, whether its trajectories have several steps."""
         return self._session.multi_step
+
+    @property
+    def below(self) -> JudgeBelowBar | None:
+        """The judge that probes have shown to be below its bar; None where there is none."""
+        return self._session.exam.below
 
     def admit(self) -> None:
         """Register the instances that the sources select, once; open again those that were blocked.

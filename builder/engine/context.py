@@ -15,6 +15,7 @@ from stepdown.builder.engine.workloads import LoadedWorkload
 from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.builder.run.ledger import InstanceRecord, Ledger
+from stepdown.judges.exam.watch import ExamWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class RunContext:
     """The run's budget; None: without limit."""
     speculate: int = 0
     """How many trials an instance's search may be ahead of what it has asked for."""
+    exam: ExamWatch | None = None
+    """What probes say of the run's judges; None where nobody watches."""
 
 
 def search_rules(protocol: ProtocolConfig) -> SearchRules:

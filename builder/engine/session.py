@@ -24,6 +24,7 @@ from stepdown.builder.run.ledger import InstanceState, JudgeVersion, RunVersions
 from stepdown.builder.run.spent import read_spent
 from stepdown.harnesses.registry import own_facts
 from stepdown.judges.decision import RULES_VERSION
+from stepdown.judges.exam.watch import ExamWatch
 from stepdown.judges.prompts import prompts_digest
 
 
@@ -41,6 +42,8 @@ class RunSession:
             give_folder(workload, run.cache_folder / "workloads" / workload.harness.name)
         self._hints = self._read_hints()
         self._check_versions()
+        judge = self.protocol.judge
+        self.exam = ExamWatch(judge, run.ledger.gradings() if judge else ())
         if own := [workload.harness for workload in self.workloads if workload.config.is_own_code]:
             run.ledger.meta.keep_own_facts({harness.name: own_facts(harness) for harness in own})
 
@@ -84,6 +87,8 @@ class RunSession:
         `progress` is told of every call, and is given to what is done. Raises RunStopped, BadInput, BudgetReached or
         Interrupted.
         """
+        if self.exam.below is not None:
+            raise self.exam.below
         run, operation, models = self.run, self.run.config.operation, self.protocol.models
         already = read_spent(run.path, run.ledger, self.protocol.prices)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
@@ -110,15 +115,16 @@ class RunSession:
                     on_blocked=progress.on_blocked,
                     budget=budget,
                     speculate=operation.speculate,
+                    exam=self.exam,
                 )
                 workers: Workers = Threads(operation.workers, self._stop)
                 workers.run(jobs, lambda job: do(job, context))
         except Interrupted:
-            raise budget.stopped_by or Interrupted("stopped") from None
+            raise budget.stopped_by or self.exam.below or Interrupted("stopped") from None
         finally:
             cache.close()
         if self._stop.is_set() and is_left():
-            raise budget.stopped_by or Interrupted("stopped")
+            raise budget.stopped_by or self.exam.below or Interrupted("stopped")
 
     def _read_hints(self) -> HintSource | None:
         hints, pool = self.protocol.hints, self.protocol.pool

@@ -15,7 +15,7 @@ from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Outcome, Receipt, Trajectory, Trial, Verdict
 from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
-from stepdown.judges.panel import rule_on_case
+from stepdown.judges.exam.asking import rule_and_examine
 
 Execution = Callable[[Replayer], Outcome]
 """Executes a trajectory by a replayer, that of the thread it is called in."""
@@ -110,6 +110,8 @@ class TrialRecorder:
         )
         if accepted and purpose in KEPT:
             self._ids.append((outcome.trajectory, trial_id))
+        if self._context.exam is not None and self._context.exam.note(outcome.grading):
+            self._context.stop.set()
         return outcome
 
     def _execute(self, execution: Execution) -> Executed:
@@ -186,7 +188,7 @@ class TrialRecorder:
             self._question_locks,
         )
         panel, subject = context.protocol.judge, "/".join(instance.key)
-        judge = partial(rule_on_case, panel=panel, source=calls, subject=subject) if panel else None
+        judge = partial(rule_and_examine, panel=panel, source=calls, subject=subject) if panel else None
         stop = _Stop(context.stop)
         replayer = Replayer(instance, harness, context.protocol.pool, calls, judge, stop, self._mask)
         return _Executor(calls, replayer, stop)

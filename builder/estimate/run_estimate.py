@@ -234,8 +234,9 @@ def _add_judging(
     asked = (needed / seats, 1.0, float(judge.attempts))
     for amounts, searched, times, seeds in zip(estimates.each(), trials, asked, (1, 1, attempts), strict=True):
         verdicts = seeds + searched.calls / ((steps + 1) / 2)
+        probes = verdicts / judge.probes if judge.probes else 0.0
         for model in judge.models:
-            amounts.add(model.name, one, verdicts * judge.samples * times)
+            amounts.add(model.name, one, (verdicts * judge.samples + probes) * times)
 
 
 def _add_hints(seed: SeedSize, protocol: ProtocolConfig, estimates: BestExpectedWorst) -> None:

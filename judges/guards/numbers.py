@@ -52,7 +52,9 @@ _DIGITS = regex.compile(
     regex.IGNORECASE,
 )
 _SCALE_AFTER = regex.compile(rf"[ -]?({'|'.join(_SCALES)}|dozen|lakh|crore|bn|mn|k|m|b)\b", regex.IGNORECASE)
-_PERCENT_AFTER = regex.compile(r" ?(?:%|per ?cent\b|pct\b|percentage points?\b)", regex.IGNORECASE)
+_PERCENT_AFTER = regex.compile(
+    r" ?(?:%|per ?cent\b|pct\b|prozent\b|pour cent\b|por ciento\b|percentage points?\b)", regex.IGNORECASE
+)
 _PART_AFTER = regex.compile(rf"[ -](?:a )?({'|'.join(sorted(_PARTS, key=len, reverse=True))})\b", regex.IGNORECASE)
 _OUT_OF = regex.compile(r"(?:/|[ -](?:in|out of)[ -](?:every )?)(?=\d|[a-z])", regex.IGNORECASE)
 _MIXED = regex.compile(r"(?<![\d.,/])(\d{1,4}) (\d{1,2})/(\d{1,2})(?![\d/])")

@@ -53,7 +53,7 @@ def config(
                 ],
             },
             "workloads": [{**workload, "seeds": {"source": "reference"}} for workload in workloads],
-            "judge": {"models": [{"name": "judge", "model": "openai/judge"}]},
+            "judge": {"models": [{"name": "judge", "model": "openai/judge"}], "panel": "single", "probes": 0},
             **protocol,
         },
         "operation": {

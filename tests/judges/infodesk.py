@@ -94,5 +94,6 @@ def config(url: str, scenes: list[str], judge: Mapping[str, Any] | None, **opera
 
 
 def panel(*names: str, **rest: Any) -> dict[str, Any]:
-    """A config's judge."""
-    return {"models": [{"name": n, "model": f"openai/{n}", "price": {"output": 2000}} for n in names], **rest}
+    """A config's judge, without probes."""
+    models = [{"name": n, "model": f"openai/{n}", "price": {"output": 2000}} for n in names]
+    return {"models": models, "panel": "single", "probes": 0, **rest}

@@ -156,7 +156,8 @@ def with_judges(url: str, *names: str, **panel: Any) -> Config:
             for number, name in enumerate(("cheap", "strong"))
         ],
     }
-    judge = {"models": [{"name": name, "model": f"openai/{name}"} for name in names], **panel}
+    models = [{"name": name, "model": f"openai/{name}"} for name in names]
+    judge = {"models": models, "panel": "single", "probes": 0, **panel}
     workloads = [{"harness": "tests.workshop:Workshop", "source": {"needs": []}, "seeds": {"source": "collect"}}]
     operation = {
         "endpoints": {"default": {"api_base": url, "timeout": 5}},

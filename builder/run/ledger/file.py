@@ -279,6 +279,17 @@ class Ledger:
             )
         ]
 
+    def gradings(self) -> Iterator[Any]:
+        """What verdicts rest on, of every trial that counts for labels, in the order of execution, read in portions."""
+        last = 0
+        query = (
+            "SELECT id, grading FROM trials WHERE grading IS NOT NULL AND superseded = 0 AND purpose != ? AND id > ? "
+            "ORDER BY id LIMIT 500"
+        )
+        while page := self._file.read(query, (Purpose.REPEAT.value, last)):
+            last = page[-1][0]
+            yield from (json.loads(grading) for _, grading in page)
+
     @staticmethod
     def _add_calls(
         db: sqlite3.Connection, instance: int, purpose: Purpose, receipt: Receipt, trial: int | None = None
