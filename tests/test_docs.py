@@ -34,6 +34,7 @@ RUN_AFTER = {
         "stepdown estimate configs/bfcl.yaml",
         "stepdown seeds convert TRAJECTORIES --model NAME --out seeds.jsonl",
         "stepdown seeds convert TRAJECTORIES --model claude-opus-4.6 --out seeds.jsonl",
+        "stepdown seeds convert proxy.jsonl --config mine.yaml --model my-strong-model --out seeds.jsonl",
         "stepdown judge try case.json --config run.yaml",
         "stepdown judge calibrate rated.jsonl --plot picture.svg",
         "stepdown build example --run runs/example",
@@ -41,6 +42,7 @@ RUN_AFTER = {
         "stepdown schema > stepdown.schema.json",
         "stepdown judge try --question 'When does it open?' --evidence hours.txt --answer 'At nine, until 7 pm.'",
     ),
+    "converted": ("stepdown build mine.yaml --run runs/mine",),
     "built": (
         "stepdown status runs/bfcl",
         "stepdown explain runs/game guessing/number-17/6",

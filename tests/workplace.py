@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.audit.reviewing import review, tight
 from tests.conftest import ROOT, Result, stepdown
+from tests.traces.exports import chat_line, played
 
 TIERS = ("low", "mid", "mid_high", "high")
 MULTI_TURN = ["multi_turn_base_0", "multi_turn_base_50"]
@@ -84,8 +85,17 @@ def configured() -> None:
     Path("rated.jsonl").write_text("".join(json.dumps(_rated(number)) + "\n" for number in range(24)))
     Path("game.py").write_text(_block("python", "class Guessing"))
     Path("game.yaml").write_text(_block("yaml", "harness: game:Guessing"))
+    Path("proxy.jsonl").write_text("".join(json.dumps(chat_line(call)) + "\n" for call in played([[3, 12], [25, 8]])))
+    Path("mine.yaml").write_text(_MINE)
     Path("TRAJECTORIES").mkdir()
     Path("TRAJECTORIES/spans__spans-1.traj.json").write_text(json.dumps(_TRAJECTORY))
+
+
+def converted() -> None:
+    """The seeds of what an agent did, as its proxy logged it."""
+    _ok(
+        "seeds", "convert", "proxy.jsonl", "--config", "mine.yaml", "--model", "my-strong-model", "--out", "seeds.jsonl"
+    )
 
 
 def built() -> None:
@@ -143,9 +153,23 @@ def released() -> None:
 
 
 STAGES: dict[str, Callable[[], None]] = {
-    stage.__name__: stage for stage in (configured, built, relabelled, sampled, exported, reviewed, applied, released)
+    stage.__name__: stage
+    for stage in (configured, converted, built, relabelled, sampled, exported, reviewed, applied, released)
 }
 """In order: each stage begins where the one before it ended."""
+
+_MINE = """
+protocol:
+  pool:
+    version: mine-1
+    tiers:
+      - {name: low, id: 0, models: [{name: hasty, model: workload/hasty}]}
+      - {name: high, id: 3, models: [{name: my-strong-model, model: workload/reference}]}
+  workloads:
+    - harness: stepdown.examples.till:Till
+      source: {bills: [[3, 12], [25, 8]]}
+      seeds: {source: import, file: seeds.jsonl}
+"""
 
 _TRAJECTORY = {
     "info": {"exit_status": "Submitted", "submission": "", "config": {"model": {"model_name": "NAME"}}},

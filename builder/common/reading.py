@@ -7,6 +7,7 @@ large to read and text that is not UTF-8 are refused.
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator
@@ -78,6 +79,24 @@ def parse_json(data: bytes, path: Path, number: int | None = None) -> Any:
         raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path, line=number) from None
 
 
+def parse_values(data: bytes, path: Path) -> Iterator[Any]:
+    """The JSON values of a file that holds one after another, on any lines. Raises BadInput."""
+    try:
+        text = data.decode("utf-8").strip()
+        place = 0
+        while not place or place < len(text):
+            value, end = _DECODER.raw_decode(text, place)
+            yield value
+            place = end + len(_SPACE.match(text, end)[0])  # type: ignore[index] # it always matches
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
+    except RecursionError:
+        raise BadInput("not JSON: nested too deeply", file=path) from None
+    except ValueError as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", file=path, line=line) from None
+
+
 def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object's members, for a JSON decoder. Raises ValueError where a key is given twice: one of the two would be
     passed over.
@@ -93,4 +112,5 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
+_SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)

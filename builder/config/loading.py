@@ -79,16 +79,18 @@ class _Place:
     """What its paths are relative to."""
     file: Path | None
     """Its file, for messages; None where it has none."""
+    has_seeds: bool = True
+    """Whether its files of seeds are there: what makes them reads the config first."""
 
 
-def load_config(path: Path) -> Config:
+def load_config(path: Path, *, has_seeds: bool = True) -> Config:
     """The config of a YAML file, the files it names resolved and digested. A bare name that is no file's is that of a
-    config that comes with stepdown.
+    config that comes with stepdown. Without `has_seeds`, files of seeds are not looked for.
 
     Raises BadInput: an unknown key, an impossible value, a missing file, a pool that is not one.
     """
     file = config_file(path)
-    return _loaded(read_yaml(file), _Place(file.parent, file))
+    return _loaded(read_yaml(file), _Place(file.parent, file, has_seeds))
 
 
 def config_of(data: Mapping[str, Any], folder: Path) -> Config:
@@ -150,7 +152,7 @@ def _resolved(config: Config, place: _Place) -> Config:
 
 def _with_files(workload: WorkloadConfig, place: _Place, field: str) -> WorkloadConfig:
     """The workload with the files of its tasks and of its seeds found and digested."""
-    seeds = _digested(workload.seeds, place, f"{field}.seeds")
+    seeds = _digested(workload.seeds, place, f"{field}.seeds") if place.has_seeds else workload.seeds
     workload = _with_assets(workload, place, f"{field}.source")
     if workload.tasks is None:
         return workload.model_copy(update={"seeds": seeds})
