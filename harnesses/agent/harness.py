@@ -18,6 +18,7 @@ from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, d
 from stepdown.harnesses.agent import volatile
 from stepdown.harnesses.agent.address import Address, Place
 from stepdown.harnesses.agent.aliases import Aliases
+from stepdown.harnesses.agent.clock import Moment, clocked
 from stepdown.harnesses.agent.episode import AgentEpisode
 from stepdown.harnesses.agent.exchange import Exchange
 from stepdown.harnesses.agent.limits import Limits
@@ -73,6 +74,9 @@ class Options(Strict):
     """Which requests are no steps, and what answers them. Without it every request is a step."""
     limits: Limits = Limits()
     """What the program and its graders may take."""
+    clock: Moment | None = None
+    """The date and time, in UTC, at which each episode begins, such as '2026-01-15 09:00:00': for tasks that speak of
+    today. Needs `faketime` where the program runs."""
     judged: bool = False
     """Whether tasks may have graders that ask the judge, which the config must then name."""
     name: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain_name)] = "agent"
@@ -140,7 +144,7 @@ class AgentHarness(Harness):
             places = _places(task, room, place)
             room.put(room.names.home, {".stepdown-prompt": task.prompt} | _filled_all(options.home_files, places))
             room.put(room.names.workspace, _filled_all(options.files, places))
-            command = [_filled(word, places) for word in options.command]
+            command = clocked(options.clock, [_filled(word, places) for word in options.command])
             environment = _environment(room, place) | _filled_all(options.environment, places)
             episode = AgentEpisode(
                 task,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from stepdown.builder.errors import Technical
+from stepdown.builder.errors import BadInput, Technical
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.agent.harness import AgentHarness
 from tests.agents.orders import PROGRAMS
@@ -163,3 +164,16 @@ def test_stepdowns_own_environment_is_not_handed_on(tmp_path: Path, monkeypatch:
     harness, instance = made(tmp_path, "x", command="sh -c 'env | grep -c OPENROUTER'")
     with harness.open(instance) as episode, pytest.raises(Technical, match="exit code 1: 0"):
         episode.prefix()
+
+
+@pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
+def test_each_episode_begins_at_the_moment_that_is_asked_for(tmp_path: Path) -> None:
+    for _ in range(2):
+        harness, instance = made(tmp_path, "x", clock="2026-01-15T09:00", command="sh -c 'date +%F_%H; exit 1'")
+        with harness.open(instance) as episode, pytest.raises(Technical, match=r"2026-01-15_09$"):
+            episode.prefix()
+
+
+def test_a_moment_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"options\.clock: must be a date and a time"):
+        made(tmp_path, "x", clock="tomorrow")
