@@ -142,6 +142,7 @@ class Harness(ABC):
     - `finds_volatile` (False): whether volatile text is not known before: seeds are then played back twice, and
       `shapes_between` and `mask_of` say what of them to mask.
     - `side_models` (empty): names of the config's models that episodes ask beside their steps.
+    - `runs_here` (""): what of a user's own it starts on this machine and in no container, in a few words.
     - `early_verdicts` (None): whether `doomed` has a ruling at the very step that fails (True), only the end has one
       (False), or it depends (None). Only the estimate of a run's cost asks.
     - `needs_judge` (False): whether episodes have cases for an LLM judge, which the config must then name.
@@ -161,6 +162,9 @@ class Harness(ABC):
     """Whether what is volatile shows only when an instance's seed is played back twice."""
     side_models: tuple[str, ...] = ()
     """Names of the config's models that episodes ask beside their steps; a config that lacks one is refused."""
+    runs_here: str = ""
+    """What of a user's own it starts on this machine and in no container: told before work begins, since a run may be
+    somebody else's."""
     needs_judge: bool = False
     """Whether episodes have cases: without a judge in the config the workload is then refused at once."""
     early_verdicts: bool | None = None

@@ -54,6 +54,8 @@ def record(config: Path, out: Path, model: str | None, workload: int, tasks: tup
     loaded.check_keys(only={name})
     index = _place(loaded.protocol, workload)
     harness = load_workload(loaded.protocol, index)
+    if started := harness.harness.runs_here:
+        console.notify(f"workload {harness.harness.name} runs on this machine, unconfined: {started}")
     there, stop = recorded_ids(out), threading.Event()
     answers = loaded.operation.cache or out.with_name(f"{out.name}.answers")
     kept = failed = 0

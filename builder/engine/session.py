@@ -118,6 +118,9 @@ class RunSession:
                     exam=self.exam,
                 )
                 workers: Workers = Threads(operation.workers, self._stop)
+                for workload in self.workloads:
+                    if started := workload.harness.runs_here:
+                        progress.notify(f"workload {workload.harness.name} runs on this machine, unconfined: {started}")
                 workers.run(jobs, lambda job: do(job, context))
         except Interrupted:
             raise budget.stopped_by or self.exam.below or Interrupted("stopped") from None

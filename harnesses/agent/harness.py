@@ -105,6 +105,8 @@ class AgentHarness(Harness):
         self.side_models = (rule.model,) if rule is not None and rule.model is not None else ()
         parts = [self._options.model_dump(mode="json"), volatile.VERSION, SPELT_URL, SPELT_KEY]
         self.version = f"{VERSION}+{digest(parts)[:12]}"
+        if self._options.sandbox == "process":
+            self.runs_here = shlex.join(self._options.command)
         self._address = Address()
         self._engine = Engine()
 
