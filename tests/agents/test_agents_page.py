@@ -70,10 +70,6 @@ def test_the_page_s_agent_of_twenty_lines_is_labelled(reader: Shop) -> None:
             said[command.split()[0]] = done.err
     # A run of somebody else's may bring a program: it is named before it is started.
     assert "agent runs on this machine, unconfined: '{python}' '{program}/agent.py' '{prompt}'" in said["build"]
-        built = stepdown("build", "agent.yaml", "--run", "runs/again")
-        assert (
-            "workload agent runs on this machine, unconfined: '{python}' '{program}/agent.py' '{prompt}'" in built.err
-        )
     rows = [json.loads(line) for line in Path("runs/agent/question_bank.jsonl").read_text().splitlines()]
     assert [(row["id"], row["target_tier"]) for row in rows] == [("agent/greet/1", "high"), ("agent/greet/2", "low")]
     assert "secret-of-the-provider" not in "".join(map(str, rows))
