@@ -55,6 +55,8 @@ def _missing(mark: str) -> str | None:
         return _no_docker()
     if mark == "browser" and not Path("/usr/bin/chromium").exists():
         return "Debian's chromium is not installed"
+    if mark == "opencode" and shutil.which("npm") is None:
+        return "npm, which installs OpenCode, is not here (.ci/run installs it)"
     if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "python").exists():
         return "Label Studio's SDK is not there: make labelstudio"
     return None
@@ -62,7 +64,7 @@ def _missing(mark: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for mark in ("docker", "browser", "labelstudio"):
+        for mark in ("docker", "browser", "opencode", "labelstudio"):
             if item.get_closest_marker(mark) and mark not in REQUIRED and (reason := _missing(mark)):
                 item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -18,7 +18,7 @@ from stepdown.harnesses.registry import facts_of, harness_class, installed
 from stepdown.releases.licenses import license_of
 from tests.conftest import ROOT, Shop, stepdown
 
-OURS = ["agent", "bfcl", "mtrag", "planted", "qa", "qmsum", "swebench"]
+OURS = ["agent", "bfcl", "mtrag", "pinchbench", "planted", "qa", "qmsum", "swebench"]
 
 PLUG_IN = """
 from contextlib import contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from stepdown.builder.config.validation import Strict
 from stepdown.builder.errors import Technical
@@ -35,17 +35,20 @@ class Files(Strict):
     """Files by their paths."""
     folder: Path | None = None
     """A folder of the source's `assets` whose content is put there first."""
+    copies: dict[str, Path] = Field(default_factory=dict)
+    """Files of the source's `assets`, by the paths at which copies of them are put."""
 
-    @field_validator("files")
+    @field_validator("files", "copies")
     @classmethod
-    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
+    def _inside(cls, files: dict[str, Any]) -> dict[str, Any]:
         if wrong := next((name for name in files if unsafe(name)), None):
             raise ValueError(f"{wrong!r} is no path of a file below the folder")
         return files
 
     def content(self, folder: Path) -> Content:
         """Them, found from this folder."""
-        return Content(folder / self.folder if self.folder else None, self.files)
+        copies = {name: folder / source for name, source in self.copies.items()}
+        return Content(folder / self.folder if self.folder else None, self.files, copies)
 
 
 class CommandGrader(Files):
@@ -76,12 +79,20 @@ class JudgeRule(Strict):
 
     answer: str | None = None
     """The file of the workspace that is the answer; by default the program's last answer by a model."""
+    made: bool = False
+    """Whether the answer is all text files that the program made or changed; where there are none, its last answer."""
     evidence: tuple[str, ...] = ()
     """Files of the workspace, as the task gave them, that the answer must rest on; by default the task alone."""
     references: tuple[str, ...] = ()
     """What a complete answer covers."""
     note: str = ""
     """What the judge is told of such answers."""
+
+    @model_validator(mode="after")
+    def _one_answer(self) -> JudgeRule:
+        if self.made and self.answer is not None:
+            raise ValueError("`made` and `answer` do not go together")
+        return self
 
 
 class JudgeGrader(Strict):

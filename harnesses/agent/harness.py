@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from stepdown.builder.config.validation import Strict, validated
-from stepdown.builder.errors import StepdownError
+from stepdown.builder.errors import RunStopped, StepdownError
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, digest
 from stepdown.harnesses.agent import volatile
 from stepdown.harnesses.agent.address import Address, Place
@@ -22,8 +23,9 @@ from stepdown.harnesses.agent.clock import Moment, clocked
 from stepdown.harnesses.agent.episode import AgentEpisode
 from stepdown.harnesses.agent.exchange import Exchange
 from stepdown.harnesses.agent.limits import Limits
+from stepdown.harnesses.agent.presets import Pinned, preset_of, with_preset
 from stepdown.harnesses.agent.process import ProcessSandbox
-from stepdown.harnesses.agent.program import Room, Sandbox
+from stepdown.harnesses.agent.program import Content, Ended, Room, Sandbox
 from stepdown.harnesses.agent.side_calls import SideCalls
 from stepdown.harnesses.agent.tasks import TaskLine, select, task_of
 from stepdown.harnesses.base import Checkpoint, Harness, Need
@@ -33,6 +35,8 @@ from stepdown.harnesses.containers.engine import Engine, described, reaching
 VERSION = "1"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 _PLACE = re.compile(r"\{(\w+)\}")
+_ASK_SECONDS = 120.0
+"""For a program to say its version, on a machine that is busy."""
 SPELT_URL, SPELT_KEY = "http://stepdown.invalid/v1", "stepdown-key"
 """How models and rows see an episode's address and key, which are its own."""
 
@@ -50,6 +54,9 @@ def _plain_name(value: str) -> str:
 class Options(Strict):
     """The harness's options."""
 
+    preset: str | None = None
+    """A program that many people run, in a pinned version, such as `opencode`. It stands for options; those that are
+    given beside it come first."""
     command: Annotated[tuple[str, ...], BeforeValidator(_words), Field(min_length=1)]
     """The program, as a shell's words or a list; no shell runs it. It may hold `{prompt}`, `{prompt_file}`,
     `{workspace}`, `{home}`, `{base_url}`, `{model}`, `{key}`, `{program}` and `{python}`."""
@@ -77,10 +84,29 @@ class Options(Strict):
     clock: Moment | None = None
     """The date and time, in UTC, at which each episode begins, such as '2026-01-15 09:00:00': for tasks that speak of
     today. Needs `faketime` where the program runs."""
+    masks: tuple[str, ...] = ()
+    """Shapes of volatile text that are masked even where two plays of a seed, both in one minute, do not differ."""
     judged: bool = False
     """Whether tasks may have graders that ask the judge, which the config must then name."""
     name: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain_name)] = "agent"
     """What ids of rows begin with: programs in one config need names of their own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _on_preset(cls, options: Any) -> Any:
+        return with_preset(options)
+
+    @field_validator("masks")
+    @classmethod
+    def _known_shapes(cls, masks: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := next((name for name in masks if name not in volatile.SHAPES), None):
+            raise ValueError(f"no shape {unknown!r}; there are {', '.join(volatile.SHAPES)}")
+        return masks
+
+    @property
+    def pinned(self) -> Pinned | None:
+        """The program of the preset."""
+        return preset_of(self.preset).program if self.preset is not None else None
 
     @model_validator(mode="after")
     def _image_where_needed(self) -> Options:
@@ -95,20 +121,26 @@ class AgentHarness(Harness):
     name = "agent"
     early_verdicts = False
     finds_volatile = True
+    options: ClassVar[type[Options]] = Options
+    """What it is configured by."""
 
     def __init__(self, **options: Any) -> None:
         """Raises BadInput for an unknown or wrong option."""
-        self._options = validated(Options, options, field="options")
+        self._options = validated(self.options, options, field="options")
         self.name = self._options.name
         self.needs_judge = self._options.judged
         rule = self._options.side_calls
         self.side_models = (rule.model,) if rule is not None and rule.model is not None else ()
-        parts = [self._options.model_dump(mode="json"), volatile.VERSION, SPELT_URL, SPELT_KEY]
+        pinned = self._options.pinned
+        program = pinned.model_dump(mode="json") if pinned is not None else None
+        parts = [self._options.model_dump(mode="json"), program, volatile.VERSION, SPELT_URL, SPELT_KEY]
         self.version = f"{VERSION}+{digest(parts)[:12]}"
         if self._options.sandbox == "process":
             self.runs_here = shlex.join(self._options.command)
         self._address = Address()
         self._engine = Engine()
+        self._checking = threading.Lock()
+        self._is_checked = pinned is None
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks of `source: {file, take, assets}`. Raises BadInput."""
@@ -116,7 +148,12 @@ class AgentHarness(Harness):
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """Docker and the image, where it runs in containers; else the program."""
-        image, command = self._options.image, self._options.command[0]
+        image, command, pinned = self._options.image, self._options.command[0], self._options.pinned
+        if image is None and pinned is not None:
+            with ProcessSandbox(self._options.limits).open(Content(), None) as room:
+                problem = pinned.problem(_asked(pinned, room))
+            yield Need("program", problem is None, problem or f"{pinned.name} {pinned.version}")
+            return
         if image is None:
             there = "{" in command or shutil.which(command) is not None
             yield Need("program", there, command if there else f"there is no {command!r} on the path")
@@ -128,7 +165,9 @@ class AgentHarness(Harness):
         except StepdownError as error:
             yield Need("docker", False, str(error))
             return
-        yield Need("image", here, image if here else f"{image} is not here, and will be pulled", needed=False)
+        holds = f" (it must hold {pinned.name} {pinned.version}: {pinned.install})" if pinned is not None else ""
+        told = image if here else f"{image} is not here, and will be pulled"
+        yield Need("image", here, told + holds, needed=False)
 
     @contextmanager
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[AgentEpisode]:
@@ -142,6 +181,7 @@ class AgentHarness(Harness):
             sandbox.open(task.content(folder), program) as room,
             self._address.open(exchange, options.model, room.listen()) as place,
         ):
+            self._check_program(room)
             aliases = Aliases({**room.names.aliases, place.url: SPELT_URL, place.key: SPELT_KEY})
             places = _places(task, room, place)
             room.put(room.names.home, {".stepdown-prompt": task.prompt} | _filled_all(options.home_files, places))
@@ -179,7 +219,20 @@ class AgentHarness(Harness):
 
     def mask_of(self, shapes: tuple[str, ...]) -> Mask | None:
         """The mask of the shapes that were found in an instance's seed."""
-        return volatile.mask_of(shapes)
+        return volatile.mask_of({*shapes, *self._options.masks})
+
+    def _check_program(self, room: Room) -> None:
+        """Look once at the version of a preset's program: labels of another one would be another program's.
+
+        Raises RunStopped.
+        """
+        pinned = self._options.pinned
+        with self._checking:
+            if self._is_checked or pinned is None:
+                return
+            if problem := pinned.problem(_asked(pinned, room)):
+                raise RunStopped(problem)
+            self._is_checked = True
 
     def _is_side(self, request: Any) -> bool:
         rule = self._options.side_calls
@@ -191,6 +244,11 @@ class AgentHarness(Harness):
         from stepdown.harnesses.agent.container import DockerSandbox
 
         return DockerSandbox(self._engine, self._options.image, limits)
+
+
+def _asked(pinned: Pinned, room: Room) -> Ended:
+    """What a program says of its version. A grader's place is one where nothing else runs."""
+    return room.grade(pinned.ask, Content(), "[]", _ASK_SECONDS)
 
 
 def _places(task: TaskLine, room: Room, place: Place) -> dict[str, str]:

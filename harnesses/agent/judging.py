@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from stepdown.builder.actions.forms import plain_text
@@ -15,10 +16,11 @@ LONGEST = 200_000
 
 def case_of(rule: JudgeRule, prompt: str, given: Content, workspace: Path, last_words: str) -> JudgeCase | None:
     """The case; None where there is no answer to judge. `given` is the workspace as the task gave it."""
-    answer = last_words if rule.answer is None else _text_of(workspace, rule.answer)
+    answer = _answer(rule, given, workspace, last_words)
     if not answer.strip():
         return None
-    passages = [EvidencePassage(title=name, label="a file", text=_given(given, name)) for name in rule.evidence]
+    texts = {name: _given(given, name) for name in rule.evidence}
+    passages = [EvidencePassage(title=name, label="a file", text=text) for name, text in texts.items() if text]
     return JudgeCase(
         kind="question",
         turns=(Turn(speaker="user", text=prompt),),
@@ -29,11 +31,36 @@ def case_of(rule: JudgeRule, prompt: str, given: Content, workspace: Path, last_
     )
 
 
+def _answer(rule: JudgeRule, given: Content, workspace: Path, last_words: str) -> str:
+    if rule.made:
+        made = dict(_made(given, workspace))
+        told = [f"{name}:\n{text}" for name, text in made.items()] if len(made) > 1 else [*made.values()]
+        return "\n\n".join(told) or last_words
+    return last_words if rule.answer is None else _text_of(workspace, rule.answer)
+
+
+def _made(given: Content, workspace: Path) -> Iterator[tuple[str, str]]:
+    """The text files that a program made or changed, by name, as far as a judge is shown them; no hidden ones."""
+    left = LONGEST
+    for path in sorted(workspace.rglob("*")):
+        name = path.relative_to(workspace)
+        if any(part.startswith(".") for part in name.parts) or path.is_symlink() or not path.is_file():
+            continue
+        text = _text_of(workspace, str(name))
+        if text.strip() and "\N{REPLACEMENT CHARACTER}" not in text and text != _given(given, str(name)):
+            text = text[:left]
+            left -= len(text)
+            if not text:
+                return
+            yield str(name), text
+
+
 def _given(content: Content, name: str) -> str:
-    """A file of the workspace as it was at the start: the user's own."""
+    """A file of the workspace as it was at the start: the user's own. Empty where there was none."""
     if name in content.files:
         return content.files[name]
-    return (content.folder / name).read_text(encoding="utf-8") if content.folder is not None else ""
+    path = content.copies.get(name, content.folder / name if content.folder is not None else None)
+    return path.read_text(encoding="utf-8", errors="replace") if path is not None and path.is_file() else ""
 
 
 def _text_of(workspace: Path, name: str) -> str:

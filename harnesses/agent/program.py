@@ -48,10 +48,11 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Files that are put into a folder: a folder of the user's, then files by name."""
+    """Files that are put into a folder: a folder of the user's, then texts and copies of files by name."""
 
     folder: Path | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Program(Protocol):

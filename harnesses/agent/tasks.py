@@ -135,8 +135,10 @@ def _check(line: TaskLine, source: AgentSource, number: int, judged: bool) -> No
     """Raises BadInput for what no field alone shows to be wrong."""
     file = source.file
     folders = {"folder": line.folder}
+    copies = {f"copies.{name}": source_of for name, source_of in line.copies.items()}
     for place, grader in enumerate(line.grader):
         folders[f"grader.{place}.folder"] = getattr(grader, "folder", None)
+        copies |= {f"grader.{place}.copies.{name}": each for name, each in getattr(grader, "copies", {}).items()}
         if hasattr(grader, "judge") and not judged:
             problem = "set the option `judged: true` of the workload, and name the judge's models in `protocol.judge`"
             raise BadInput(problem, file=file, line=number, field=f"grader.{place}.judge")
@@ -144,6 +146,12 @@ def _check(line: TaskLine, source: AgentSource, number: int, judged: bool) -> No
         try:
             if folder is not None and not source.find(folder).is_dir():
                 raise ValueError("must be a folder")
+        except ValueError as error:
+            raise BadInput(str(error), file=file, line=number, field=field) from None
+    for field, copy in copies.items():
+        try:
+            if not source.find(copy).is_file():
+                raise ValueError("must be a file")
         except ValueError as error:
             raise BadInput(str(error), file=file, line=number, field=field) from None
     for place, step in enumerate(line.reference):

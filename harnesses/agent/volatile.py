@@ -22,7 +22,7 @@ _ZONE = r"(?: ?(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b|[A-Z]{3,4}\b))?"
 PATTERNS: dict[str, str] = {
     "time": "|".join(
         [
-            rf"\b20\d\d[-/][01]\d[-/][0-3]\d(?:[T _]{_CLOCK}{_ZONE})?",
+            rf"(?:\b{_DAY},? )?\b20\d\d[-/][01]\d[-/][0-3]\d(?:[T _]{_CLOCK}{_ZONE})?",
             rf"\b(?:{_DAY},? )?{_MONTH} {{1,2}}\d{{1,2}}(?:st|nd|rd|th)?,?"
             rf"(?: {{1,2}}{_CLOCK}{_ZONE})?(?: {{1,2}}20\d\d\b)?",
             rf"\b(?:{_DAY},? )?\d{{1,2}} {_MONTH},? 20\d\d(?: {_CLOCK}{_ZONE})?",

@@ -32,6 +32,9 @@ def fill(folder: Path, content: Content) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
+    for name, source in content.copies.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        _copy_file(source, folder / name)
     _date(folder)
 
 
@@ -40,10 +43,14 @@ def put_program(folder: Path, program: Path) -> None:
     if program.is_dir():
         _copy(program, folder)
         return
+    _copy_file(program, folder / program.name)
+
+
+def _copy_file(source: Path, to: Path) -> None:
     try:
-        shutil.copy2(program, folder / program.name)
+        shutil.copy2(source, to)
     except OSError as error:
-        raise Technical(f"{program.name}: {error.strerror}") from error
+        raise Technical(f"{source.name}: {error.strerror}") from error
 
 
 def _copy(source: Path, into: Path) -> None:

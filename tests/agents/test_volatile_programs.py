@@ -52,6 +52,7 @@ def between(one: str, other: str) -> list[str] | None:
     [
         ("at 12:03 and 2026-11-30T12:00:01Z", "at 12:04 and 2026-12-01T00:00:01Z", ["time"]),
         ("Mon Nov 30 11:00:34 UTC 2026", "Tue Dec  1 11:00:34 UTC 2026", ["time"]),
+        ("[Mon 2026-11-30 12:27 UTC] Go", "[Tue 2026-12-01 09:00 UTC] Go", ["time"]),
         ("took 12 ms, then 3.5 s", "took 9 ms, then 3.75 s", ["duration"]),
         ("in /tmp/tmpab12/x.py", "in /tmp/tmpq9_z/x.py", ["temporary path"]),
         ("<f at 0x7f3a5c2d1e50>", "<f at 0x7f3a5c2d1e99>", ["memory address"]),
