@@ -85,6 +85,7 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
             backlog=1024,
+            timeout_keep_alive=75,  # longer than clients keep an idle connection: none is closed under a request
         )
         server = RunningRouter(uvicorn.Server(settings), bound, host)
         try:
