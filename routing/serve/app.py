@@ -13,6 +13,8 @@ from typing import Any
 import anyio
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stepdown.builder.common.secrets import Secrets
 from stepdown.builder.common.text import printable
@@ -45,6 +47,27 @@ class Router:
     choosing: anyio.Lock = field(default_factory=anyio.Lock)
 
 
+class Door:
+    """Lets in programs that have a key, and no page of a browser that happens to run on this machine."""
+
+    def __init__(self, app: ASGIApp, router: Router) -> None:
+        self._app, self._router = app, router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._refusal(scope) if scope["type"] == "http" else None
+        await (refused or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if self._router.hosts and headers.get("host", "").lower() not in self._router.hosts:
+            return _error(403, "asked for under a name that is not this server's", "forbidden")
+        if headers.get("origin") is not None:
+            return _error(403, "pages in a browser are not let in", "forbidden")
+        if scope["path"].startswith("/v1") and not _has_key(headers, self._router.keys):
+            return _error(401, "the key is missing or wrong", "invalid_api_key")
+        return None
+
+
 def make_app(router: Router) -> FastAPI:
     """The app of one router; ending it closes its connections and its log."""
 
@@ -55,18 +78,7 @@ def make_app(router: Router) -> FastAPI:
         router.journal.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-
-    @app.middleware("http")
-    async def door(request: Request, call_next: Any) -> Response:
-        """Lets in programs that have a key, and no page of a browser that happens to run on this machine."""
-        if router.hosts and request.headers.get("host", "").lower() not in router.hosts:
-            return _error(403, "asked for under a name that is not this server's", "forbidden")
-        if request.headers.get("origin") is not None:
-            return _error(403, "pages in a browser are not let in", "forbidden")
-        if request.url.path.startswith("/v1") and not _has_key(request, router.keys):
-            return _error(401, "the key is missing or wrong", "invalid_api_key")
-        response: Response = await call_next(request)
-        return response
+    app.add_middleware(Door, router=router)
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
@@ -213,8 +225,8 @@ class _Call:
         )
 
 
-def _has_key(request: Request, keys: Sequence[str]) -> bool:
-    given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
+def _has_key(headers: Headers, keys: Sequence[str]) -> bool:
+    given = headers.get("authorization", "").removeprefix("Bearer ").encode()
     return not keys or any(hmac.compare_digest(given, key.encode()) for key in keys)
 
 

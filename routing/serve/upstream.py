@@ -131,16 +131,17 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _stream_parts(lines: AsyncIterator[str], collected: Collected) -> AsyncIterator[bytes]:
-    """The lines of a stream of events as they came, but for a chunk of usage that nobody asked for."""
-    dropped = False
+    """The events of a stream as they came, each whole, but for a chunk of usage that nobody asked for."""
+    event: list[str] = []
     async for line in lines:
-        if dropped and not line:
-            dropped = False
+        event.append(line)
+        if line:
             continue
-        if line.startswith("data:") and not _is_kept(line[5:].strip(), collected):
-            dropped = True
-            continue
-        yield f"{line}\n".encode()
+        if all(_is_kept(part[5:].strip(), collected) for part in event if part.startswith("data:")):
+            yield "".join(f"{part}\n" for part in event).encode()
+        event = []
+    if event:  # a stream that was cut within an event
+        yield "".join(f"{part}\n" for part in event).encode()
 
 
 def _is_kept(text: str, collected: Collected) -> bool:
