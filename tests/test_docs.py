@@ -39,6 +39,7 @@ RUN_AFTER = {
         "stepdown judge calibrate rated.jsonl --plot picture.svg",
         "stepdown build example --run runs/example",
         "stepdown build game.yaml --run runs/game",
+        """stepdown harness check maze:Maze --source '{"mazes": [["S.#", "#..", "#.G"], ["SG"]]}'""",
         "stepdown schema > stepdown.schema.json",
         "stepdown judge try --question 'When does it open?' --evidence hours.txt --answer 'At nine, until 7 pm.'",
     ),
@@ -142,7 +143,8 @@ def place(tmp_path: Path, workplaces: Workplaces, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.path", list(sys.path))  # the command adds the working folder
     yield tmp_path
     os.chdir(before)
-    sys.modules.pop("game", None)
+    for name in ("game", "maze"):
+        sys.modules.pop(name, None)
 
 
 def test_every_command_is_run_or_says_why_not() -> None:

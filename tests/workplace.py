@@ -84,6 +84,7 @@ def configured() -> None:
     Path("hours.txt").write_text("Open from 9 am to 7 pm.\n")
     Path("rated.jsonl").write_text("".join(json.dumps(_rated(number)) + "\n" for number in range(24)))
     Path("game.py").write_text(_block("python", "class Guessing"))
+    Path("maze.py").write_text(_block("python", "class Maze", "docs/own-workload.md"))
     Path("game.yaml").write_text(_block("yaml", "harness: game:Guessing"))
     Path("proxy.jsonl").write_text("".join(json.dumps(chat_line(call)) + "\n" for call in played([[3, 12], [25, 8]])))
     Path("mine.yaml").write_text(_MINE)
@@ -183,11 +184,9 @@ _TRAJECTORY = {
 }
 
 
-def _block(language: str, holding: str) -> str:
-    """The block of README that holds this."""
-    blocks = re.findall(
-        rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
+def _block(language: str, holding: str, page: str = "README.md") -> str:
+    """The block of a page that holds this."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if holding in block]
     return str(block)
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "doctor": "Say what this machine can run; with CONFIG, whether all that it needs is here.",
     "cache": "Look into a response cache, check it, and remove what no run needs any more.",
     "seeds": "Make seed files of what other tools recorded.",
+    "harness": "Try a workload of your own on all that the contract asks.",
     "agent": "Record what agent programs do, as seeds.",
     "audit": "Have people check a sample of the labels.",
     "judge": "Try a judge on one answer; measure a judge, or recorded scores, against human ratings.",

@@ -57,6 +57,18 @@ def class_place(made: type) -> Place | None:
         return None
 
 
+def part_place(made: type, name: str) -> Place | None:
+    """Where a part of a class is written; the class itself where that is not known."""
+    part = getattr(made, name, None)
+    if not callable(part):
+        return class_place(made)
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(part))
+        return Place(Path(file), inspect.getsourcelines(part)[1]) if file else class_place(made)
+    except (OSError, TypeError):
+        return class_place(made)
+
+
 def said(error: BaseException) -> str:
     """An exception in one line, without keys: its class and its own words.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from stepdown.builder.common.reading import read_lines
 from stepdown.builder.common.text import LONGEST_ID, printable
 from stepdown.builder.config.pool import WORKLOAD, Pool
 from stepdown.builder.config.protocol import SeedsConfig
@@ -120,28 +121,43 @@ class SeedFile:
 
     def _parse(self, number: int, raw: bytes) -> tuple[_Line, Imported]:
         place: dict[str, Any] = {"file": self._path.name, "line": number}
-        try:
-            data = json.loads(raw.removeprefix(BOM_UTF8) if number == 1 else raw)
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", **place) from None
-        line = validated(_Line, data, **place)
+        line = _read(raw, place)
         if line.model not in {model.name for model in self._pool.tiers[-1].models} | self._departed:
             raise BadInput(f"{line.model!r} is no model of the pool's strong tier", field="model", **place)
-        return line, Imported(line.model, tuple(self._responses(line, place)))
+        return line, Imported(line.model, tuple(_responses(line, place)))
 
-    @staticmethod
-    def _responses(line: _Line, place: dict[str, Any]) -> Iterator[Response]:
-        steps: list[tuple[str, Any]] = [(f"steps.{index}", step) for index, step in enumerate(line.steps or ())]
-        for index, message in enumerate(line.messages or ()):
-            if message.get("role") == "assistant":
-                fields = {key: message[key] for key in ASSISTANT_FIELDS if key in message}
-                name = f"messages.{index}"
-                steps.append((name, validated(RecordedStep, fields, field=name, **place)))
-        for name, step in steps:
-            try:
-                yield step.response()
-            except (ValueError, RecursionError) as error:
-                raise BadInput(f"no sound call: {error}", field=f"{name}.tool_calls", **place) from None
+
+def recorded_responses(path: Path) -> dict[str, tuple[Response, ...]]:
+    """The first trajectory of each instance in a seed file, whichever model made it. Raises BadInput."""
+    found: dict[str, tuple[Response, ...]] = {}
+    for number, raw in read_lines(path):
+        if raw.strip():
+            place: dict[str, Any] = {"file": path, "line": number}
+            line = _read(raw, place)
+            found.setdefault(line.instance_id, tuple(_responses(line, place)))
+    return found
+
+
+def _read(raw: bytes, place: dict[str, Any]) -> _Line:
+    try:
+        data = json.loads(raw.removeprefix(BOM_UTF8) if place["line"] == 1 else raw)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON: {getattr(error, 'msg', error)}", **place) from None
+    return validated(_Line, data, **place)
+
+
+def _responses(line: _Line, place: dict[str, Any]) -> Iterator[Response]:
+    steps: list[tuple[str, Any]] = [(f"steps.{index}", step) for index, step in enumerate(line.steps or ())]
+    for index, message in enumerate(line.messages or ()):
+        if message.get("role") == "assistant":
+            fields = {key: message[key] for key in ASSISTANT_FIELDS if key in message}
+            name = f"messages.{index}"
+            steps.append((name, validated(RecordedStep, fields, field=name, **place)))
+    for name, step in steps:
+        try:
+            yield step.response()
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"no sound call: {error}", field=f"{name}.tool_calls", **place) from None
 
 
 def strong_models(seeds: SeedsConfig, pool: Pool) -> list[str]:

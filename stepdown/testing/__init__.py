@@ -51,4 +51,5 @@ def check_harness(
         suite = Suite(made, dict(source), dict(options or {}), answers, Path(folder), models)
         breaches = list(suite.breaches(most))
     if breaches:
-        raise ContractBroken("\n- ".join([f"{made.__qualname__} breaks the contract of a harness:", *breaches]))
+        lines = (str(breach) for breach in breaches)
+        raise ContractBroken("\n- ".join([f"{made.__qualname__} breaks the contract of a harness:", *lines]))

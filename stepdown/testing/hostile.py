@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepdown.builder.actions.forms import Unparsable, kept_as_text, plain_text, tool_call
+from stepdown.builder.common.faults import place_of
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Prefix, Response, ToolCall, Verdict
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.checked import Unsound, opened
 from stepdown.testing.rulings import unsound
-from stepdown.testing.words import raised, short
+from stepdown.testing.words import Breach, raised, short
 
 _AFTER_IT = 3
 """Answers that follow a hostile one, where the agent goes on."""
@@ -66,8 +67,9 @@ def _parameters(prefix: Prefix, name: str) -> list[str]:
     return [str(key) for key in properties] if isinstance(properties, Mapping) else []
 
 
-def withstood(harness: Harness, instance: Instance, before: Sequence[Response], hostile: Response) -> str:
-    """What is wrong with an episode that is given a hostile answer, and more where it goes on; empty: nothing is."""
+def withstood(harness: Harness, instance: Instance, before: Sequence[Response], hostile: Response) -> Breach | None:
+    """What is wrong with an episode that is given a hostile answer, and more where it goes on; None: nothing is."""
+    module = type(harness).__module__
     try:
         with opened(harness, instance) as episode:
             for response in before:
@@ -81,15 +83,16 @@ def withstood(harness: Harness, instance: Instance, before: Sequence[Response], 
                     break
             case = episode.case() if not going else None
             if case is not None:
-                return ""
+                return None
             ruling = episode.verdict()
     except Unsound as error:
-        return error.reason
+        return Breach(error.reason)
     except Technical as error:
-        return f"raises Technical ({short(str(error))}), and what a model answers is no failure of the apparatus"
+        words = f"raises Technical ({short(str(error))}), and what a model answers is no failure of the apparatus"
+        return Breach(words, place_of(error, module))
     except Exception as error:
-        return f"raises {raised(error)}, where a ruling is due"
+        return Breach(f"raises {raised(error)}, where a ruling is due", place_of(error, module))
     wrong = next(iter((*unsound(doomed, "the early ruling"), *unsound(ruling, "the ruling"))), "")
     if not wrong and doomed is not None and ruling.verdict is Verdict.PASS:
-        return "it passes in the end, though an early ruling said that it could not"
-    return wrong
+        wrong = "it passes in the end, though an early ruling said that it could not"
+    return Breach(wrong) if wrong else None

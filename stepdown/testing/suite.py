@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.common.faults import Place, class_place, part_place, place_of
 from stepdown.builder.engine.replay import no_answer
 from stepdown.builder.records import FIRST, Instance, Response, Ruling, Verdict, canonical_json
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
@@ -17,7 +18,7 @@ from stepdown.testing.elsewhere import is_named, told_by, told_in_a_fresh_interp
 from stepdown.testing.hostile import hostile_answers, withstood
 from stepdown.testing.playing import Play, after, continued, end_of, played
 from stepdown.testing.rulings import unsound_parts
-from stepdown.testing.words import raised, said, where_different
+from stepdown.testing.words import Breach, raised, said, where_different
 
 LONGEST = 1000
 """Steps after which a reference that has not come to its end is taken to come to none."""
@@ -48,28 +49,43 @@ class Suite:
         harness.keep_in(self._folder / "kept")
         return harness
 
-    def breaches(self, most: int) -> Iterator[str]:
-        """Everything that is found, in words. What can only follow from it is not looked at."""
+    def breaches(self, most: int) -> Iterator[Breach]:
+        """Everything that is found. What can only follow from it is not looked at."""
         if not issubclass(self._class, Harness):
-            yield "it is no class made of `stepdown.Harness`"
+            yield Breach("it is no class made of `stepdown.Harness`")
             return
         harness = self.make()
-        yield from _guarded("its name and version", lambda: self._named(harness))
+        yield from self._guarded("its name and version", lambda: self._named(harness), class_place(self._class))
         instances: list[Instance] = []
-        selected = list(_guarded("its instances", lambda: self._selected(harness, instances)))
+        asked = part_place(self._class, "instances")
+        selected = list(self._guarded("its instances", lambda: self._selected(harness, instances), asked))
         yield from selected
         if selected and not instances:
             return
         played = 0
-        found: dict[str, list[str]] = {}
+        found: dict[Breach, list[str]] = {}
+        opens = part_place(self._class, "open")
         for instance in [one for one in instances if one.dropped is None][:most]:
             played += 1
-            for wrong in _guarded("an episode", lambda one=instance: self._episodes(harness, one)):  # type: ignore[misc]
+            for wrong in self._guarded("an episode", lambda one=instance: self._episodes(harness, one), opens):  # type: ignore[misc]
                 found.setdefault(wrong, []).append(instance.id)
         for wrong, ids in found.items():
-            yield f"{ids[0]}: {wrong}" + (f" (also {', '.join(ids[1:])})" if len(ids) > 1 else "")
+            also = f" (also {', '.join(ids[1:])})" if len(ids) > 1 else ""
+            yield Breach(f"{ids[0]}: {wrong}{also}", wrong.place)
         if not played:
-            yield "its source selects no instance that could be played"
+            yield Breach("its source selects no instance that could be played", asked)
+
+    def _guarded(
+        self, what: str, check: Callable[[], Iterator[str | Breach]], home: Place | None = None
+    ) -> Iterator[Breach]:
+        """A check's breaches, which stand at `home` unless they know their place; what it raises is one."""
+        try:
+            for wrong in check():
+                yield Breach(wrong, home) if isinstance(wrong, str) else Breach(wrong.words, wrong.place or home)
+        except Unsound as error:
+            yield Breach(error.reason, home)
+        except Exception as error:
+            yield Breach(f"{what}: raises {raised(error)}", place_of(error, self._class.__module__) or home)
 
     # The harness
 
@@ -102,7 +118,7 @@ class Suite:
 
     # One instance
 
-    def _episodes(self, harness: Harness, instance: Instance) -> Iterator[str]:
+    def _episodes(self, harness: Harness, instance: Instance) -> Iterator[str | Breach]:
         before = canonical_json(instance.task)
         script = list(self._script(harness, instance))
         if not script:
@@ -127,7 +143,7 @@ class Suite:
             ("hostile answers", self._hostile),
             ("another process", self._elsewhere),
         ):
-            yield from _guarded(title, lambda one=check: one(harness, instance, script, whole))  # type: ignore[misc]
+            yield from self._guarded(title, lambda one=check: one(harness, instance, script, whole))  # type: ignore[misc]
         if canonical_json(instance.task) != before:
             yield "an episode changed the instance's task"
 
@@ -208,9 +224,9 @@ class Suite:
                     yield f"beside another episode that is given something else it goes otherwise: {different}"
                     return
 
-    def _hostile(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
+    def _hostile(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[Breach]:
         """What is wrong with it under hostile answers; what several of them bring out is said once."""
-        found: dict[str, list[str]] = {}
+        found: dict[Breach, list[str]] = {}
         for done, right in enumerate(script):
             hostile = hostile_answers(whole.prefixes[done]) if done in (0, len(script) - 1) else ()
             for what, response in (*hostile, *broken_answers(right)):
@@ -218,7 +234,7 @@ class Suite:
                     found.setdefault(wrong, []).append(f"{what} at step {done + 1}")
         for wrong, places in found.items():
             others = f" (and {len(places) - 1} more such answers)" if len(places) > 1 else ""
-            yield f"{places[0]}: {wrong}{others}"
+            yield Breach(f"{places[0]}: {wrong}{others}", wrong.place)
 
     def _elsewhere(self, harness: Harness, instance: Instance, script: list[Response], whole: Play) -> Iterator[str]:
         if is_named(self._class):
@@ -235,13 +251,3 @@ def _try(episode: Episode, response: Response) -> None:
     """Give an episode an answer, whatever it makes of it: that it withstands each is looked at by itself."""
     with suppress(Exception):
         after(episode, response)
-
-
-def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """A check's breaches; what it raises is one."""
-    try:
-        yield from check()
-    except Unsound as error:
-        yield error.reason
-    except Exception as error:
-        yield f"{what}: raises {raised(error)}"

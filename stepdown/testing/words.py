@@ -1,13 +1,27 @@
-"""What is found, in words: values cut to a length, and the place where two prefixes differ."""
+"""What is found, in words: values cut to a length, the place where two prefixes differ, and where code broke."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
+from stepdown.builder.common.faults import Place
 from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.records import Prefix, Ruling
 
 _SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Something that a harness does and its contract does not allow."""
+
+    words: str
+    place: Place | None = None
+    """The line of its code that raised, or the part of it that is to blame; None where neither is known."""
+
+    def __str__(self) -> str:
+        return self.words
 
 
 def raised(error: Exception) -> str:
