@@ -20,6 +20,7 @@ COMMANDS = {
     "resume": "Go on with an interrupted or blocked run at the very next trial.",
     "status": "Say where RUN stands: instances by state, labels so far, what was spent.",
     "explain": "Show every trial that led to a row's label.",
+    "view": "Show RUN in a browser: every instance, step and trial, with answers, verdicts and costs.",
     "diff": "Say which labels moved between two runs, and why.",
     "relabel": "Make a new version of a run for a changed config; only what the change reaches is paid for.",
     "estimate": "Say what labelling the workloads of CONFIG will take: calls and list price, by model.",
@@ -91,6 +92,7 @@ def main() -> None:
       stepdown status runs/q                     where a run stands
       stepdown resume runs/q                     go on after an interruption
       stepdown explain runs/q ROW_ID             why a step has its label
+      stepdown view runs/q                       what happened, step by step, in a browser
       stepdown report runs/q --out report.html   what its labels look like, and what they would save
       stepdown audit sample runs/q               steps for people to check
       stepdown publish runs/q --out release      a data set that others can load and check

@@ -96,6 +96,13 @@ class SQLiteFile:
         with self._lock, self._usable:
             return self._db.execute(query, values).fetchall()
 
+    def read_while(self, query: str, values: Sequence[Any], take: Callable[[Any], bool]) -> None:
+        """Give `take` the rows that a query finds, one at a time, until it returns False: so much is read."""
+        with self._lock, self._usable:
+            for row in self._db.execute(query, values):
+                if not take(row):
+                    return
+
     def find(self, query: str, values: Sequence[Any] = ()) -> Any:
         """The first row that a query finds; None where it finds none."""
         with self._lock, self._usable:

@@ -202,11 +202,12 @@ def within_budget(turns: Sequence[MessageView]) -> list[MessageView]:
     for turn in reversed(turns):
         limit = max(LEAST, min(SHORT, left))
         left -= sum(min(len(text.text), limit) for text in texts_of(turn))
-        found.append(_limited(turn, limit) if limit < SHORT else turn)
+        found.append(limited(turn, limit) if limit < SHORT else turn)
     return found[::-1]
 
 
-def _limited(turn: MessageView, limit: int) -> MessageView:
+def limited(turn: MessageView, limit: int) -> MessageView:
+    """The turn, of whose texts a page shows so many characters at once."""
     calls = tuple(
         replace(
             call,

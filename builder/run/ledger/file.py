@@ -10,9 +10,12 @@ from typing import Any
 
 from stepdown.builder.common.faults import TRACEBACK
 from stepdown.builder.records import Instance, Lock, Outcome, Receipt, Sample, Trial, Usage, Verdict, exact_json
+from stepdown.builder.run.ledger.browsing import Browsing
 from stepdown.builder.run.ledger.database import open_database
+from stepdown.builder.run.ledger.finding import Finding
 from stepdown.builder.run.ledger.meta import MetaStore
 from stepdown.builder.run.ledger.schema import (
+    INSTANCE_COLUMNS,
     KEPT,
     BookedCall,
     CallTotal,
@@ -20,16 +23,13 @@ from stepdown.builder.run.ledger.schema import (
     InstanceState,
     Purpose,
     TrialRecord,
+    instance_record,
 )
 from stepdown.builder.run.ledger.trajectories import Trajectories
 from stepdown.builder.run.ledger.written import WrittenArtifacts
 
 LONGEST_REASON = 2000
 """Characters; a reason may quote what a model wrote."""
-
-
-_INSTANCE = "id, benchmark, instance_id, grouped_by, state, reason, seed, final, locks"
-"""The columns of an instance's record, in its order."""
 
 
 class Ledger:
@@ -47,6 +47,7 @@ class Ledger:
         self.meta = MetaStore(self._file)
         self.trajectories = Trajectories(self._file)
         self.artifacts = WrittenArtifacts(self._file)
+        self.browsing, self.finding = Browsing(self._file), Finding(self._file)
 
     def close(self) -> None:
         self._file.close()
@@ -82,23 +83,23 @@ class Ledger:
         marks = ",".join("?" * len(wanted))
         last = 0
         while page := self._file.read(
-            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
+            f"SELECT {INSTANCE_COLUMNS} FROM instances "  # noqa: S608
             f"WHERE state IN ({marks}) AND id > ? ORDER BY id LIMIT 500",
             (*wanted, last),
         ):
             last = page[-1][0]
-            yield from map(_instance, page)
+            yield from map(instance_record, page)
 
     def instance(self, benchmark: str, instance_id: str) -> InstanceRecord:
         """The record of an instance. Raises KeyError."""
         found = self._file.read(
-            f"SELECT {_INSTANCE} FROM instances "  # noqa: S608
+            f"SELECT {INSTANCE_COLUMNS} FROM instances "  # noqa: S608
             "WHERE benchmark = ? AND instance_id = ?",
             (benchmark, instance_id),
         )
         if not found:
             raise KeyError((benchmark, instance_id))
-        return _instance(found[0])
+        return instance_record(found[0])
 
     def counts(self) -> dict[InstanceState, int]:
         """Instances by state."""
@@ -393,8 +394,3 @@ class Ledger:
             attempts = json.dumps(receipt.attempts, ensure_ascii=False)
             db.execute("INSERT OR REPLACE INTO hints VALUES (?, ?, ?, ?)", (instance, step, tier, attempts))
             self._add_calls(db, instance, Purpose.HINT, receipt)
-
-
-def _instance(row: Any) -> InstanceRecord:
-    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[8]))
-    return InstanceRecord(row[0], row[1], row[2], row[3], InstanceState(row[4]), row[5], row[6], row[7], locks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -151,6 +152,16 @@ class InstanceRecord:
     seed: int | None
     final: int | None
     locks: tuple[Lock, ...]
+
+
+INSTANCE_COLUMNS = "id, benchmark, instance_id, grouped_by, state, reason, seed, final, locks"
+"""The columns of an instance's record, in its order."""
+
+
+def instance_record(row: Any) -> InstanceRecord:
+    """The record of a row of `INSTANCE_COLUMNS`."""
+    locks = tuple(Lock(tier, model) for tier, model in json.loads(row[8]))
+    return InstanceRecord(row[0], row[1], row[2], row[3], InstanceState(row[4]), row[5], row[6], row[7], locks)
 
 
 @dataclass(frozen=True, slots=True)
