@@ -21,11 +21,15 @@ class Kept:
     def add(self, data: bytes) -> None:
         """Take in the next bytes."""
         self.total += len(data)
-        room = max(0, self._first - len(self._head))
+        room = self._room()
         self._head += data[:room]
         self._tail += data[room:]
         if len(self._tail) > 3 * self._last:
             del self._tail[: -self._last]
+
+    def _room(self) -> int:
+        """How many more bytes belong to the start."""
+        return max(0, self._first - len(self._head))
 
     def bytes(self) -> bytes:
         """What is kept, with a note on what is left out."""

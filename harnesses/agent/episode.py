@@ -53,6 +53,7 @@ class AgentEpisode(Episode):
         self._prefix: Prefix | None = None
         self._last: Response | None = None
         self._steps = self._calls = self._answers = self._side = 0
+        self._is_over = False
         self._halted: Ruling | None = None
         self._ruling: Ruling | None = None
         self._program = start()
@@ -68,23 +69,27 @@ class AgentEpisode(Episode):
         self._expected = prefix
 
     def prefix(self) -> Prefix:
-        """The request that waits for an answer, as messages and tools."""
-        if self._held is None:
+        """The request that waits for an answer, as messages and tools; after the end, the last one and its answer."""
+        if self._held is None and not self._is_over:
             self._take()
         assert self._prefix is not None
         return self._prefix
 
     def advance(self, response: Response) -> bool:
         """Answer the request, and wait for the next one or for the program's end."""
+        if self._is_over:
+            return False
         held = self._held or self._take()
+        assert self._prefix is not None
         self._steps += 1
         self._last, self._held = response, None
         self._reply(held, response)
-        if not self._wait():
-            return False
-        if self._steps >= self._limits.steps:
+        if self._wait():
+            if self._steps < self._limits.steps:
+                return True
             self._halt(f"it asked for more than {self._limits.steps} steps")
-        return self._halted is None
+        self._is_over, self._prefix = True, self._prefix.respond(response)
+        return False
 
     def case(self) -> JudgeCase | None:
         """What the judge is to decide, where the task has a grader that asks it and all others pass."""
@@ -216,10 +221,7 @@ class AgentEpisode(Episode):
 
     def _transcript(self) -> list[Message]:
         """The conversation as far as a router could see it, and the last answer."""
-        if self._prefix is None:
-            return []
-        answered = self._prefix.respond(self._last) if self._last is not None and self._held is None else self._prefix
-        return list(answered.messages)
+        return list(self._prefix.messages) if self._prefix is not None else []
 
     def _last_words(self) -> str:
         return self._last.content if self._last is not None else ""

@@ -87,6 +87,8 @@ class AgentSource(Source):
         """Where a file or folder lies that is named from the assets. Raises ValueError where there is none."""
         if self.assets is None:
             raise ValueError(f"{str(name)!r} is looked for in `source.assets`, and the config names no such folder")
+        if not self.assets.is_dir():
+            raise ValueError(f"`source.assets`: there is no folder {str(self.assets)!r} beside the config")
         if not (self.assets / name).exists():
             raise ValueError(f"there is no {str(name)!r} in the folder {self.assets.name!r}")
         return self.assets / name

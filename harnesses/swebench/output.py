@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal
 
+from stepdown.builder.common import kept
 from stepdown.harnesses.swebench.limits import MIB
 
 FIRST = MIB
@@ -27,41 +28,14 @@ _HEADER = struct.Struct(">BxxxL")
 _PIECE = MIB // 4
 
 
-class Kept:
-    """The start and the end of a stream of bytes.
-
-    >>> kept = Kept(first=2, last=1)
-    >>> for piece in (b"ab", b"cd", b"ef"):
-    ...     kept.add(piece)
-    >>> kept.bytes()
-    b'ab\\n[3 bytes left out]\\nf'
-    """
+class Kept(kept.Kept):
+    """The start and the end of what a command prints; all of it where it submits."""
 
     def __init__(self, first: int = FIRST, last: int = LAST) -> None:
-        self.total = 0
-        self._first, self._last = first, last
-        self._head, self._tail = bytearray(), bytearray()
-
-    def add(self, data: bytes) -> None:
-        """Take in the next bytes."""
-        self.total += len(data)
-        room = self._room()
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._last + _PIECE:
-            del self._tail[: -self._last]
-
-    def bytes(self) -> bytes:
-        """What is kept, with a note on what is left out."""
-        tail = bytes(self._tail[-self._last :])
-        if left := self.total - len(self._head) - len(tail):
-            return bytes(self._head) + f"\n[{left} bytes left out]\n".encode() + tail
-        return bytes(self._head) + tail
+        super().__init__(first, last)
 
     def _room(self) -> int:
-        if self._head.lstrip().startswith(SUBMITS):
-            return MOST
-        return max(0, self._first - len(self._head))
+        return MOST if self._head.lstrip().startswith(SUBMITS) else super()._room()
 
 
 class Frames:
