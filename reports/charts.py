@@ -52,7 +52,20 @@ class Lines:
     alt: str
 
 
-Chart = Stacked | Bars | Lines
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Named points: the first `filled` of them in colour, the others, what they are held against, as rings."""
+
+    names: tuple[str, ...]
+    places: tuple[tuple[float, float], ...]
+    """Across, up."""
+    filled: int
+    across: str
+    up: str
+    alt: str
+
+
+Chart = Stacked | Bars | Lines | Points
 
 WIDTH = 4.6
 """Inches at 72 to the inch: a phone's width, so that text is readable there; wider pages scale it up."""
@@ -100,6 +113,8 @@ def _draw(chart: Chart) -> Figure:
         return _draw_stacked(chart)
     if isinstance(chart, Bars):
         return _draw_bars(chart)
+    if isinstance(chart, Points):
+        return _draw_points(chart)
     return _draw_lines(chart)
 
 
@@ -188,6 +203,31 @@ def _draw_lines(chart: Lines) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="upper left", frameon=False)
     return figure
+
+
+def _draw_points(chart: Points) -> Figure:
+    """Each point has a number beside it, and its name in the list above: on a small plot names would cover others."""
+    figure, axes = _start_figure(3.0 + 0.17 * len(chart.names))
+    figure.subplots_adjust(bottom=0.6 / figure.get_figheight(), top=0.98)
+    for number, (name, (across, up)) in enumerate(zip(chart.names, chart.places, strict=True), 1):
+        colour = "#3f9d78" if number <= chart.filled else "none"
+        label = f"{number}  {_name(name)}"
+        axes.scatter([across], [up], s=34, facecolors=colour, edgecolors=_INK, linewidths=0.8, label=label, zorder=3)
+        axes.annotate(
+            str(number), (across, up), (5 + 9 * _earlier(chart, number), 4), textcoords="offset points", size=SIZE - 1.5
+        )
+    axes.margins(0.12)
+    axes.set_xlabel(chart.across)
+    axes.set_ylabel(chart.up)
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, frameon=False, handlelength=1.0)
+    return figure
+
+
+def _earlier(chart: Points, number: int) -> int:
+    """How many points before this one lie in its place: their numbers stand side by side."""
+    here = chart.places[number - 1]
+    spread = [max(abs(one - other) for one, other in zip(here, place, strict=True)) for place in chart.places]
+    return sum(distance < 1.0 for distance in spread[: number - 1])
 
 
 def scale(steps: int) -> list[str]:

@@ -17,6 +17,8 @@ from stepdown.reports.section import Section, percent
 HERE = Path(__file__).parent
 MOST_BESIDE = 7
 """Columns of a table that still stands beside its plot; a wider one has the page's whole width, below it."""
+WIDEST_BESIDE = 84
+"""Characters of all columns together."""
 LONGEST_LINE = 36
 """Characters of a cell that is not broken into lines."""
 
@@ -53,9 +55,16 @@ def page(facts: Facts, sections: Sequence[Section], footer: str) -> str:
 
 def _layout(section: Section) -> list[tuple[str, list[Table]]]:
     """The section's tables by where they stand: beside its plots, or below them."""
-    beside = [table for table in section.tables if len(table.columns) <= MOST_BESIDE]
-    wide = [table for table in section.tables if len(table.columns) > MOST_BESIDE]
+    beside = [table for table in section.tables if not _is_wide(table)]
+    wide = [table for table in section.tables if _is_wide(table)]
     return [(place, tables) for place, tables in (("narrow", beside), ("wide", wide)) if tables]
+
+
+def _is_wide(table: Table) -> bool:
+    """Whether a table has too many columns, or too long words in them, to stand beside a plot."""
+    columns = zip(table.columns, *table.rows, strict=True)
+    characters = sum(min(max(map(len, cells)), LONGEST_LINE) for cells in columns)
+    return len(table.columns) > MOST_BESIDE or characters > WIDEST_BESIDE
 
 
 def _shown(value: object) -> object:

@@ -51,7 +51,7 @@ def sizes(steps: int) -> StepSizes:
     return tuple(StepSize(100 * number, 10) for number in range(1, steps + 1))
 
 
-def taken(steps: int, settings: SearchSettings, passes: Callable[[Trial], bool]) -> int:
+def taken(steps: int, settings: SearchSettings, passes: Callable[[Trial], bool], hint: int | None = None) -> int:
     """The calls that the search takes where nothing makes a trajectory shorter and no answer is shared."""
     one = Prefix.start([{"role": "user", "content": "x"}])
     current: Trajectory = tuple(Step(one, Response("x"), "strong") for _ in range(steps))
@@ -67,7 +67,7 @@ def taken(steps: int, settings: SearchSettings, passes: Callable[[Trial], bool])
         current,
         "strong",
         SearchRules(settings.cascades, passes=settings.passes, of=settings.of),
-        lambda step: None,
+        lambda step: hint,
         run,
     )
     return calls
@@ -100,6 +100,18 @@ def test_the_expected_calls_of_a_certain_tier_are_those_of_the_search(
     shares = [float(number == tier) for number in range(len(settings.cascades) + 1)]
     real = taken(steps, settings, lambda trial: trial.tier >= tier)
     assert expected(sizes(steps), "strong", settings, shares).calls == pytest.approx(real)
+
+
+@given(any_settings, st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
+def test_the_expected_calls_after_a_hint_are_those_of_the_search(
+    settings: SearchSettings, steps: int, tier: int, hint: int
+) -> None:
+    strong = len(settings.cascades)
+    tier, hint = min(tier, strong), min(hint, strong)
+    shares = [float(number == tier) for number in range(strong + 1)]
+    hints = [[float(number == hint) for number in range(strong + 1)]] * (strong + 1)
+    real = taken(steps, settings, lambda trial: trial.tier >= tier, hint)
+    assert expected(sizes(steps), "strong", settings, shares, hints).calls == pytest.approx(real)
 
 
 @given(any_settings, st.integers(1, 8), st.lists(st.floats(0.01, 1), min_size=4, max_size=4))

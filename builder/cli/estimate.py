@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,15 @@ from stepdown.builder.common import tokens
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config, load_config
+from stepdown.builder.config.protocol import ProtocolConfig
+from stepdown.builder.engine.hints import PolicyHints
+from stepdown.builder.errors import BadInput
+from stepdown.builder.estimate.arithmetic import Hints
 from stepdown.builder.estimate.earlier_run import NeededAndPaid, SeenInRun, read_needed_and_paid, read_seen
+from stepdown.builder.estimate.hinting import hinted_in_run
 from stepdown.builder.estimate.run_estimate import (
+    NO_HINTS,
+    PERFECT,
     REPORT,
     ModelEstimate,
     RunEstimate,
@@ -53,8 +60,15 @@ _OF_RUN: tuple[_Column, ...] = (
     type=click.IntRange(1, 1000),
     help="How many steps seeds that are still to be collected are assumed to have.",
 )
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="With --run: say also what the hints of this policy would save, as it would have hinted on the run's rows. "
+    "Without this option, of the policy that the config names.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the estimate as one JSON object.")
-def command(config: Path, folder: Path | None, steps: int | None, as_json: bool) -> None:
+def command(config: Path, folder: Path | None, steps: int | None, policies: tuple[str, ...], as_json: bool) -> None:
     """Say what labelling the workloads of CONFIG will take: calls and list price of every model, at best, as
     expected, and at worst. No model is called.
 
@@ -66,7 +80,10 @@ def command(config: Path, folder: Path | None, steps: int | None, as_json: bool)
     seen, of_run, open_instances = SeenInRun(), None, 0
     if folder is not None:
         seen, of_run, open_instances = _read_run(folder)
-    estimate = estimate_run(loaded, steps, seen, of_run)
+    elif policies:
+        raise BadInput("goes with --run: its rows say what a policy would hint", field="--policy")
+    hinting = _read_hinting(loaded.protocol, policies, folder, config.parent) if folder is not None else {}
+    estimate = estimate_run(loaded, steps, seen, of_run, hinting)
     assumptions = list(_assumptions(loaded, estimate, seen, open_instances))
     if as_json:
         click.echo(json.dumps(_json(estimate, assumptions), ensure_ascii=False, indent=1))
@@ -88,6 +105,22 @@ def _read_run(folder: Path) -> tuple[SeenInRun, dict[str, NeededAndPaid], int]:
         counts = ledger.counts()
         left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
         return read_seen(ledger), read_needed_and_paid(ledger, protocol), left
+
+
+def _read_hinting(
+    protocol: ProtocolConfig, named: Sequence[str], run: Path, folder: Path
+) -> dict[str, Mapping[str, Hints]]:
+    """What each policy would have hinted on the run's rows, by its name. Those of one's own are named before."""
+    if not named and protocol.hints.policy is not None:
+        named = [protocol.hints.policy]
+    tiers = [tier.name for tier in protocol.pool.tiers]
+    found = {}
+    for policy in named:
+        if policy != protocol.hints.policy:  # which was named with the config's other code
+            console.name_policy_code(policy, folder)
+        hints = PolicyHints(policy, protocol.pool, folder)
+        found[printable(hints.name)] = hinted_in_run(hints, run, tiers)
+    return found
 
 
 def _total(estimate: RunEstimate, column: Callable[[ModelEstimate], Spent]) -> Spent:
@@ -127,6 +160,7 @@ def _json(estimate: RunEstimate, assumptions: Sequence[str]) -> dict[str, Any]:
         ],
         "total": {name: asdict(_total(estimate, column)) for name, column in columns},
         "where_seeds_pass": asdict(estimate.where_seeds_pass),
+        "searched_by_hints": {hints: asdict(spent) for hints, spent in estimate.searched.items()},
         "assumptions": list(assumptions),
     }
 
@@ -149,6 +183,7 @@ def _assumptions(config: Config, estimate: RunEstimate, seen: SeenInRun, open_in
     )
     passing = estimate.where_seeds_pass
     yield f"where every seed passes at its first attempt, at best {passing.calls} calls, ${passing.usd:.4f}"
+    yield from _hint_lines(estimate)
     yield "trajectories keep their length, no two models say the same, and the cache holds no answer yet"
     yield (
         f"tokens: {tokens.CHARACTERS_PER_TOKEN} characters each; an answer has those of the seed's, "
@@ -169,6 +204,21 @@ def _assumptions(config: Config, estimate: RunEstimate, seen: SeenInRun, open_in
         )
     if open_instances:
         yield f"the run is not finished: {open_instances} of its instances are open or blocked"
+
+
+def _hint_lines(estimate: RunEstimate) -> Iterator[str]:
+    """What hints would save of the searching."""
+    without = estimate.searched.get(NO_HINTS, Spent())
+    for hints, spent in estimate.searched.items():
+        if hints == NO_HINTS or not without.calls:
+            continue
+        whose = "perfect hints" if hints == PERFECT else f"the hints of {hints}, as on the run's rows,"
+        saved = 1 - spent.calls / without.calls
+        said = f"{abs(saved):.1%} {'fewer' if saved >= 0 else 'more'}"
+        yield (
+            f"searching with {whose} would take {spent.calls} calls, ${spent.usd:.4f}: {said} than the {without.calls} "
+            f"(${without.usd:.4f}) without any"
+        )
 
 
 _EARLY = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +18,13 @@ from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.files import refuse_in_a_release
 from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
+
+if TYPE_CHECKING:
+    from stepdown.reports.section import Section
+    from stepdown.scoring.bank import Bank
+
+_RESAMPLES = 1000
+"""Of the intervals of policies."""
 
 
 @click.command("report")
@@ -30,6 +39,13 @@ from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
 @click.option("--tables-only", is_flag=True, help="Print the tables and write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as one JSON object and write no page.")
 @click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Show also what this policy would have chosen: as `stepdown score` names policies. Give it again for several.",
+)
+@click.option("--split", help="With --policy: only rows of this split, which a router was not made on.")
+@click.option(
     "--rates",
     "card",
     type=click.Path(path_type=Path),
@@ -42,7 +58,16 @@ from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
     show_default=True,
     help=f"{', '.join(ENCODINGS)}, or module:callable (code of yours, which runs here).",
 )
-def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Path | None, tokens: str) -> None:
+def command(
+    folder: Path,
+    out: Path,
+    tables_only: bool,
+    as_json: bool,
+    policies: tuple[str, ...],
+    split: str | None,
+    card: Path | None,
+    tokens: str,
+) -> None:
     """Show what the run in RUN or the release in DIR holds: tables here, and with plots on one HTML page.
 
     Labels by workload, step position and step role; what routing by label would save with prompt caching; of a run also
@@ -62,6 +87,10 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     if not facts.rows:
         raise BadInput("there are no labelled rows to report on", file=facts.bank.rows)
     found = sections(facts)
+    if policies:
+        found += (_policies(facts.bank, policies, split, card, tokens),)
+    elif split is not None:
+        raise BadInput("goes with --policy", field="--split")
     if as_json:
         tables = {section.key: [asdict(table) for table in section.tables] for section in found}
         click.echo(json.dumps({"tiers": facts.tiers, "sections": tables}, indent=1))
@@ -80,6 +109,18 @@ def command(folder: Path, out: Path, tables_only: bool, as_json: bool, card: Pat
     ).strip()
     write_text(out, page(facts, found, footer))
     terminal.print(printable(str(out)), markup=False)
+
+
+def _policies(bank: Bank, policies: Sequence[str], split: str | None, card: Path | None, tokens: str) -> Section:
+    """The section of policies, scored as `stepdown score` does with the same rates and tokenizer."""
+    from stepdown.builder.cli import policy_scores
+    from stepdown.routing.scores.section import policies_section
+    from stepdown.scoring.rates import read_rates
+    from stepdown.scoring.score import ScoreSettings
+
+    rates = read_rates([tier.name for tier in bank.tiers], card)
+    settings = ScoreSettings(rates, load_tokenizer(tokens), split, _RESAMPLES)
+    return policies_section(policy_scores.scored(bank, policies, settings), split)
 
 
 def _refuse_to_overwrite(out: Path) -> None:

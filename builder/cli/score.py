@@ -141,6 +141,7 @@ def command(
 def _print_policies(bank: Bank, policies: Sequence[str], settings: ScoreSettings, used: dict[str, Any] | None) -> None:
     """The policies side by side; as JSON where the settings `used` are given."""
     from stepdown.builder.cli import policy_scores
+    from stepdown.routing.scores.tables import tables
 
     found = policy_scores.scored(bank, policies, settings)
     if used is not None:
@@ -148,7 +149,7 @@ def _print_policies(bank: Bank, policies: Sequence[str], settings: ScoreSettings
         click.echo(json.dumps({"settings": used, "policies": each}, indent=1))
         return
     out = console.stdout()
-    for table in policy_scores.tables(found):
+    for table in tables(found):
         print_table(out, table)
 
 

@@ -101,14 +101,19 @@ class PolicyHints:
             raise BadInput(problem, field="protocol.hints.policy")
         self._policy = load_policy(named, folder)
         self._tiers = tuple(tier.name for tier in pool.tiers)
-        self._ask(View((), tiers=self._tiers))  # a policy of other tiers is refused before anything is paid for
+        self.hint(View((), tiers=self._tiers))  # a policy of other tiers is refused before anything is paid for
+
+    @property
+    def name(self) -> str:
+        return self._policy.name
 
     def ask(self, instance: Instance, number: int, step: Step, calls: Calls) -> int | None:
         prefix = step.prefix
         view = View(prefix.messages, prefix.tools, number, self._tiers, instance=f"{instance.benchmark}/{instance.id}")
-        return self._ask(view)
+        return self.hint(view)
 
-    def _ask(self, view: View) -> int | None:
+    def hint(self, view: View) -> int | None:
+        """The tier for a call, as `ask` gives it."""
         try:
             return self._tiers.index(checked(self._policy.choose(view), view, self._policy.name).tier)
         except NoChoice:

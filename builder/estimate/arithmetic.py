@@ -30,6 +30,9 @@ class StepSize:
     output: int
 
 
+Hints = Sequence[Sequence[float]]
+"""By the tier of a step, and by the tier that is hinted for it: the share of the former's steps. Each row sums to 1."""
+
 StepSizes = tuple[StepSize, ...]
 """The sizes of a seed's steps, in order."""
 
@@ -93,6 +96,15 @@ class SearchSettings:
         return self.of - self.passes + 1
 
 
+def perfect_hints(tiers: int) -> Hints:
+    """Every step is hinted its own tier.
+
+    >>> perfect_hints(2)
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return [[float(hint == label) for hint in range(tiers)] for label in range(tiers)]
+
+
 def amount_of(sizes: StepSizes) -> Amount:
     """All steps of a trajectory."""
     return Amount(len(sizes), sum(step.prompt for step in sizes), sum(step.output for step in sizes))
@@ -139,25 +151,47 @@ def worst(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByMo
     return amounts
 
 
-def expected(sizes: StepSizes, strong: str, settings: SearchSettings, shares: Sequence[float]) -> AmountByModel:
+def expected(
+    sizes: StepSizes, strong: str, settings: SearchSettings, shares: Sequence[float], hints: Hints | None = None
+) -> AmountByModel:
     """The mean number of calls, where these shares of the steps end in each tier, cheapest first. They sum to 1.
 
-    It is assumed that a tier that passes does so by its first model, that samples of one candidate agree, and that
+    `hints` say where the search of a step begins, by its tier; None: at the cheapest. It is assumed that a tier that
+    passes does so by its first model, and every tier above it too, that samples of one candidate agree, and that
     trajectories keep their length.
     """
     amounts = AmountByModel()
+    passed, failed = _probed(shares, hints, len(settings.cascades))
     for place, step in enumerate(sizes, 1):
         own, rest = _amount_of_step(step), amount_of(sizes[place:])
         for tier, cascade in enumerate(settings.cascades):
-            amounts.add(cascade[0], own, shares[tier] * (settings.passes + settings.confirm))
-            amounts.add(strong, rest, shares[tier] * settings.passes)
-            failing = sum(shares[tier + 1 :]) * settings.failing
+            amounts.add(cascade[0], own, passed[tier] * settings.passes + shares[tier] * settings.confirm)
+            amounts.add(strong, rest, passed[tier] * settings.passes)
+            failing = failed[tier] * settings.failing
             for model in cascade:
                 amounts.add(model, own, failing)
                 amounts.add(strong, rest, 0.0 if settings.early else failing)
         amounts.add(strong, own, shares[-1] * settings.confirm)
         amounts.add(strong, own + rest, shares[-1] * settings.control)
     return amounts
+
+
+def _probed(shares: Sequence[float], hints: Hints | None, strong: int) -> tuple[list[float], list[float]]:
+    """How many times a step's tiers are tried with success and without, in the mean: as `search` goes from a hint.
+
+    A step that is hinted too high is tried downwards until a tier fails, one that is hinted too low upwards until one
+    passes. A hint at the strong tier is one just below it.
+    """
+    passed, failed = [0.0] * strong, [0.0] * strong
+    for label, share in enumerate(shares):
+        for hint, part in enumerate(hints[label] if hints else [1.0]):
+            start = min(hint, strong - 1)
+            downwards = label <= start
+            for tier in range(label, start + 1 if downwards else min(label + 1, strong)):
+                passed[tier] += share * part
+            for tier in range(max(label - 1, 0), label) if downwards else range(start, label):
+                failed[tier] += share * part
+    return passed, failed
 
 
 def _amount_of_step(step: StepSize) -> Amount:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,11 +15,13 @@ from stepdown.builder.engine.workloads import LoadedWorkload, load_workload
 from stepdown.builder.estimate.arithmetic import (
     Amount,
     AmountByModel,
+    Hints,
     SearchSettings,
     amount_of,
     best,
     expected,
     label_shares,
+    perfect_hints,
     worst,
 )
 from stepdown.builder.estimate.earlier_run import NeededAndPaid, SeenInRun
@@ -27,6 +29,8 @@ from stepdown.builder.estimate.playing import SeedSize
 from stepdown.builder.estimate.sizes import measure_seeds
 from stepdown.builder.run.spent import Spent
 
+NO_HINTS, PERFECT = "none", "perfect"
+"""Hints that there may be, beside those of a policy."""
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the tokens of the step that it shows: the question, and a short answer."""
 REPORT = Amount(1, 3000, 700)
@@ -41,6 +45,8 @@ class BestExpectedWorst:
     expected: AmountByModel = field(default_factory=AmountByModel)
     worst: AmountByModel = field(default_factory=AmountByModel)
     where_seeds_pass: AmountByModel = field(default_factory=AmountByModel)
+    searched: dict[str, AmountByModel] = field(default_factory=lambda: defaultdict(AmountByModel))
+    """The search alone as expected, by the hints that it would have."""
 
     def each(self) -> tuple[AmountByModel, AmountByModel, AmountByModel]:
         return self.best, self.expected, self.worst
@@ -86,23 +92,43 @@ class RunEstimate:
     models: tuple[ModelEstimate, ...]
     where_seeds_pass: Spent
     """The best case of those in which every seed passes at its first attempt."""
+    searched: Mapping[str, Spent]
+    """What searching takes as expected, without verdicts, seeds and hints themselves: NO_HINTS, PERFECT, and the hints
+    of a policy by its name."""
 
 
 def estimate_run(
-    config: Config, steps: int | None, earlier: SeenInRun, of_run: dict[str, NeededAndPaid] | None
+    config: Config,
+    steps: int | None,
+    earlier: SeenInRun,
+    of_run: dict[str, NeededAndPaid] | None,
+    hinting: Mapping[str, Mapping[str, Hints]] | None = None,
 ) -> RunEstimate:
     """What a config's run will take. `steps` is the assumed length of seeds that are still to be collected; `earlier`
-    and `of_run` are the seeds and the calls of a run of the same workloads. Raises BadInput.
+    and `of_run` are the seeds and the calls of a run of the same workloads, `hinting` is what policies would have
+    hinted there, by policy and benchmark. Raises BadInput.
     """
     protocol, estimates = config.protocol, BestExpectedWorst()
-    workloads = [_add_workload(protocol, index, steps, earlier, estimates) for index in range(len(protocol.workloads))]
+    workloads = [
+        _add_workload(protocol, index, steps, earlier, estimates, hinting or {})
+        for index in range(len(protocol.workloads))
+    ]
     models = tuple(_model_estimates(protocol, estimates, earlier, of_run))
     passing = (_at_list_price(estimates.where_seeds_pass, model, earlier) for model in protocol.models.values())
-    return RunEstimate(tuple(workloads), models, sum(passing, Spent()))
+    searched = {
+        hints: sum((_at_list_price(amounts, model, earlier) for model in protocol.models.values()), Spent())
+        for hints, amounts in estimates.searched.items()
+    }
+    return RunEstimate(tuple(workloads), models, sum(passing, Spent()), searched)
 
 
 def _add_workload(
-    protocol: ProtocolConfig, index: int, steps: int | None, earlier: SeenInRun, estimates: BestExpectedWorst
+    protocol: ProtocolConfig,
+    index: int,
+    steps: int | None,
+    earlier: SeenInRun,
+    estimates: BestExpectedWorst,
+    hinting: Mapping[str, Mapping[str, Hints]],
 ) -> WorkloadAssumptions:
     """Add a workload's calls to the estimates; returns what they assume."""
     workload = load_workload(protocol, index)
@@ -141,6 +167,10 @@ def _add_workload(
             _add_judging(seed, trials, workload, protocol.judge, one)
         _add_collecting(seed, workload, protocol, one)
         _add_hints(seed, protocol, one)
+        by_hints: dict[str, Hints | None] = {NO_HINTS: None, PERFECT: perfect_hints(len(tiers))}
+        by_hints |= {name: by_benchmark.get(harness.name) for name, by_benchmark in hinting.items()}
+        for name, hints in by_hints.items():
+            estimates.searched[name].add_all(expected(seed.sizes, seed.strong, settings, shares, hints))
         if seed.failed is None:
             estimates.where_seeds_pass.add_all(one.best)
         _allow_for_no_seed(one, seed, workload, protocol, failing, lost)

@@ -45,12 +45,15 @@ class Runtime:
         self._servers: dict[str, tuple[Any, Address]] = {}
         self._lock = threading.Lock()
 
-    def start(self, model: Model) -> Address:
-        """Start the server of `model`, if it is not running; where it answers. Raises BadInput: not installed."""
+    def start(self, model: Model, embeds: bool = False) -> Address:
+        """Start the server of `model`, if it is not running; where it answers: with texts or, where it `embeds`, with
+        the mean of a text's vectors. Raises BadInput: not installed.
+        """
+        key = f"{model.identity} embeds" if embeds else model.identity
         with self._lock:
-            if model.identity not in self._servers:
-                self._servers[model.identity] = _start_server(model)
-            return self._servers[model.identity][1]
+            if key not in self._servers:
+                self._servers[key] = _start_server(model, embeds)
+            return self._servers[key][1]
 
     def close(self) -> None:
         """Stop the servers. No request may be under way: a server that is answering blocks until its client is gone."""
@@ -149,7 +152,7 @@ def _load_runtime() -> Any:
     return xllamacpp
 
 
-def _start_server(model: Model) -> tuple[Any, Address]:
+def _start_server(model: Model, embeds: bool) -> tuple[Any, Address]:
     runtime = _load_runtime()
     path = locate_weights(model)
     assert model.weights is not None
@@ -170,6 +173,10 @@ def _start_server(model: Model) -> tuple[Any, Address]:
     params.use_jinja = True
     params.ui = False
     params.verbosity = 0
+    if embeds:
+        params.embedding = True
+        params.pooling_type = runtime.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_batch = params.n_ubatch = model.weights.n_ctx  # a text is embedded whole
     try:
         server = runtime.Server(params)
     except Exception as error:

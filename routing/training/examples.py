@@ -55,7 +55,7 @@ def read_examples(bank: Bank) -> Examples:
     calibration: list[Example] = []
     held_out, by_hash = 0, False
     splits: dict[str, str] = {}
-    for number, row, group in _grouped_rows(bank):
+    for number, row, group in grouped_rows(bank):
         if row.target_tier not in tiers:
             problem = f"the manifest names no tier {row.target_tier!r}"
             raise BadInput(problem, file=bank.rows, line=number, field="target_tier")
@@ -81,7 +81,7 @@ def view_of(row: Row, tiers: Sequence[str]) -> View:
     return View(row.messages, row.tools or (), row.step_index, tiers, instance=f"{row.benchmark}/{row.instance_id}")
 
 
-def _grouped_rows(bank: Bank) -> Iterator[tuple[int, Row, str]]:
+def grouped_rows(bank: Bank) -> Iterator[tuple[int, Row, str]]:
     """Rows with their group: their own, else what the run's evidence says, else the instance alone."""
     groups = _groups_of_evidence(bank.rows.parent / "evidence.jsonl")
     for number, row in read_rows(bank.rows):

@@ -139,3 +139,22 @@ def test_a_policy_that_can_not_be_used_stops_the_run_in_one_line(tmp_path: Path,
     done = _stepdown("build", str(config), "--run", str(run.run))
     assert done.exit_code == 2, done.output
     assert problem in done.output
+
+
+def test_an_estimate_says_what_hints_would_save(tmp_path: Path) -> None:
+    """A policy that knows every tier saves what perfect hints save."""
+    plain = _built(tmp_path / "plain", [BY_STEP] * 4, None)
+    config = str(tmp_path / "plain" / "config.yaml")
+    done = _stepdown("estimate", config, "--run", str(plain.run), "--policy", f"{HERE}:Knowing", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    searched = {name: spent["calls"] for name, spent in found["searched_by_hints"].items()}
+    assert searched["perfect"] < searched["none"]
+    assert searched["knowing"] == searched["perfect"]
+    assert any("searching with perfect hints would take" in line for line in found["assumptions"])
+
+
+def test_what_a_policy_hints_is_only_known_on_a_run(tmp_path: Path) -> None:
+    config = str(PlantedRun(tmp_path).write([BY_STEP]))
+    done = _stepdown("estimate", config, "--policy", "rules")
+    assert (done.exit_code, "--policy: goes with --run" in done.output) == (2, True)

