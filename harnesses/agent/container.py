@@ -48,17 +48,16 @@ class DockerSandbox:
         """A fresh container; it is removed after the block. Raises Technical and Lost."""
         self._engine.tidy()
         images.ensure(self._engine.client, self._image)
-        with tempfile.TemporaryDirectory(prefix="stepdown-agent-") as folder:
-            fill(Path(folder) / "workspace", workspace)
-            (Path(folder) / "program").mkdir()
-            if program is not None:
-                put_program(Path(folder) / "program", program)
-            with _container(self._engine, self._image, self._limits, "agent") as made:
-                for name in ("workspace", "program"):
-                    _put(made, "/", archives.folder_archive(Path(folder) / name, name))
-                (Path(folder) / "home").mkdir()
-                _put(made, "/", archives.folder_archive(Path(folder) / "home", "home/agent"))
-                yield ContainerRoom(self._engine, self._image, self._limits, made)
+        with _container(self._engine, self._image, self._limits, "agent") as made:
+            with tempfile.TemporaryDirectory(prefix="stepdown-agent-") as folder:
+                fill(Path(folder) / "workspace", workspace)
+                for name in ("program", "home"):
+                    (Path(folder) / name).mkdir()
+                if program is not None:
+                    put_program(Path(folder) / "program", program)
+                for name, inside in (("workspace", "workspace"), ("program", "program"), ("home", "home/agent")):
+                    _put(made, "/", archives.folder_archive(Path(folder) / name, inside))
+            yield ContainerRoom(self._engine, self._image, self._limits, made)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,11 +29,14 @@ from stepdown.harnesses.agent import supervisor
 from stepdown.harnesses.agent.limits import Limits
 from stepdown.harnesses.agent.program import Content, Ended, Names, Program, Room
 from stepdown.harnesses.agent.workspace import fill, put_program
+from stepdown.harnesses.containers.labels import is_dead, owner
 
 _KEPT = 1 << 16
 """Bytes of an output that are kept of its start, and of its end."""
 _MIB = 1 << 20
 _STOP_SECONDS = 30.0
+_ROOM, _OWNER = "stepdown-agent-", "owner"
+"""How the name of a room's folder begins, and the file in it that says whose it is."""
 
 
 class ProcessSandbox:
@@ -44,7 +48,9 @@ class ProcessSandbox:
     @contextmanager
     def open(self, workspace: Content, program: Path | None) -> Iterator[Room]:
         """A fresh room in the folder of temporary files; it is removed after the block."""
-        root = Path(tempfile.mkdtemp(prefix="stepdown-agent-"))
+        _remove_leftovers()
+        root = Path(tempfile.mkdtemp(prefix=_ROOM))
+        (root / _OWNER).write_text(owner(), encoding="utf-8")
         room = ProcessRoom(root, self._limits)
         try:
             fill(root / "workspace", workspace)
@@ -236,6 +242,15 @@ def _with_places(command: str, places: Mapping[str, str]) -> str:
     for name, place in places.items():
         command = command.replace(f"{{{name}}}", shlex.quote(place))
     return command
+
+
+@cache
+def _remove_leftovers() -> None:
+    """Remove, once, the rooms of processes that were killed between two programs: no supervisor was there to do it."""
+    for root in Path(tempfile.gettempdir()).glob(f"{_ROOM}*"):
+        with suppress(OSError, ValueError):
+            if is_dead((root / _OWNER).read_text(encoding="utf-8")):
+                _remove(root)
 
 
 def _remove(root: Path) -> None:

@@ -17,7 +17,9 @@ import pytest
 
 from stepdown.builder.errors import BadInput, Technical
 from stepdown.builder.records import Instance, Prefix, Response, Ruling, Verdict
+from stepdown.harnesses.agent import process
 from stepdown.harnesses.agent.harness import AgentHarness
+from stepdown.harnesses.containers.labels import owner
 from tests.agents.orders import PROGRAMS
 from tests.conftest import ROOT
 
@@ -45,10 +47,10 @@ def played(harness: AgentHarness, instance: Instance) -> Ruling:
 def processes(folder: Path) -> list[str]:
     """Commands that still run with something of this folder in their environment or their words."""
     found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and int(process.name) != os.getpid():
+    for one in Path("/proc").iterdir():
+        if one.name.isdigit() and int(one.name) != os.getpid():
             try:
-                command, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
+                command, environment = (one / "cmdline").read_bytes(), (one / "environ").read_bytes()
             except OSError:
                 continue
             if str(folder).encode() in command + environment:
@@ -177,3 +179,13 @@ def test_each_episode_begins_at_the_moment_that_is_asked_for(tmp_path: Path) -> 
 def test_a_moment_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"options\.clock: must be a date and a time"):
         made(tmp_path, "x", clock="tomorrow")
+
+
+def test_the_room_of_a_process_that_was_killed_is_removed_at_the_next_start(tmp_path: Path, rooms: Path) -> None:
+    for name, whose in (("stepdown-agent-dead", owner().rpartition(":")[0] + ":1"), ("stepdown-agent-live", owner())):
+        (rooms / name).mkdir()
+        (rooms / name / "owner").write_text(whose)
+    process._remove_leftovers.cache_clear()
+    assert played(*made(tmp_path, "crashes")).verdict is Verdict.PASS
+    assert [room.name for room in rooms.iterdir()] == ["stepdown-agent-live"]
+    shutil.rmtree(rooms / "stepdown-agent-live")
