@@ -107,6 +107,7 @@ NOT_RUN = {
     "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "stepdown view runs/q": "serves until Ctrl-C: tests/view/test_command.py runs it",
     "stepdown view runs/june": "serves until Ctrl-C: tests/view/test_command.py runs it",
+    "docker build -t stepdown-agents .": "fetches an image and packages",
     "stepdown doctor configs/swebench.yaml": "needs Docker: tests/swebench/test_swebench_doctor.py runs it",
     "stepdown estimate configs/swebench.yaml --steps 12": "reads the data set from Hugging Face",
     "stepdown build configs/swebench.yaml --run runs/swebench": "takes days, and a key",

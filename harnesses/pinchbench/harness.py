@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, Field
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, clean_text
+from stepdown.harnesses.agent.clock import clocked
 from stepdown.harnesses.agent.grading import CommandGrader, Grader, JudgeGrader, JudgeRule
 from stepdown.harnesses.agent.harness import AgentHarness, Options
 from stepdown.harnesses.agent.tasks import TaskLine
@@ -92,7 +94,7 @@ class PinchBench(AgentHarness):
 
     def _unsuited(self, page: Page, task: TaskLine) -> str | None:
         """Why a task can not be labelled here; None where it can."""
-        if known := unsuited().get(page.head.id):
+        if known := unsuited(self._options.clock is not None).get(page.head.id):
             return known
         if page.head.multi_session or len(page.head.sessions) > 1:
             return "it goes over several sessions of the program"
@@ -124,7 +126,9 @@ class PinchBench(AgentHarness):
                 share = weights.automated / whole
                 threshold = max(0.0, (threshold - (1.0 - share)) / share) if share else 0.0
             files = {"grade.py": Path(grade.__file__).read_text(encoding="utf-8"), "grader.py": page.grader}
-            graders.append(CommandGrader(command=_COMMAND, threshold=round(threshold, 9), files=files))
+            clock = shlex.join(clocked(self._options.clock, []))
+            command = f"{clock} {_COMMAND}" if clock else _COMMAND
+            graders.append(CommandGrader(command=command, threshold=round(threshold, 9), files=files))
         if page.criteria:
             expected = (f"What is expected: {page.expected}",) if page.expected else ()
             rule = JudgeRule(made=True, evidence=tuple(readable), references=(*expected, *page.criteria))
@@ -133,9 +137,10 @@ class PinchBench(AgentHarness):
 
 
 @cache
-def unsuited() -> Mapping[str, str]:
+def unsuited(has_clock: bool) -> Mapping[str, str]:
     """Published tasks that can not be labelled here, with the reason."""
-    found: dict[str, str] = yaml.safe_load((Path(__file__).parent / "unsuited.yaml").read_text(encoding="utf-8"))
+    listed = yaml.safe_load((Path(__file__).parent / "unsuited.yaml").read_text(encoding="utf-8"))
+    found: dict[str, str] = listed["always"] if has_clock else listed["always"] | listed["without_clock"]
     return found
 
 

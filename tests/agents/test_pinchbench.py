@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,24 @@ def test_a_hybrid_grade_is_by_weights_where_the_judge_passes(
     grader = task.grader[0]
     assert isinstance(grader, CommandGrader)
     assert grader.threshold == needed
+
+
+@pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
+def test_a_grader_that_goes_by_the_day_has_the_programs_clock(tmp_path: Path) -> None:
+    """Without a clock such a task of the published ones is dropped, with the reason."""
+    day = "def grade(transcript, workspace_path):\n    from datetime import date\n"
+    day += "    return {'day': float(date.today() == date(2031, 5, 6))}\n"
+    folder = checkout(tmp_path, day=page("task_01_calendar", prompt(0), grader=day))
+    dropped = listed(folder)["task_01_calendar"].dropped
+    assert dropped is not None
+    assert dropped.endswith("the option `clock` is not set")
+    harness = PinchBench(**OPTIONS, clock="2031-05-06 07:00:00")
+    (instance,) = harness.instances({"assets": str(folder)})
+    assert instance.dropped is None
+    with harness.open(instance) as episode:
+        episode.prefix()
+        assert not episode.advance(Response("done"))
+        assert episode.verdict().verdict is Verdict.PASS
 
 
 HOSTILE = {

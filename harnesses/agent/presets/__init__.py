@@ -35,7 +35,7 @@ class Pinned(Strict):
         """What is wrong with the program that answered so to `ask`; None for the right one.
 
         >>> pinned = Pinned(name="tool", version="1.2.3", ask="tool --version", install="get tool@1.2.3")
-        >>> pinned.problem(Ended(0, output=b"tool v1.2.3 (linux)"))
+        >>> pinned.problem(Ended(0, output=b"This is tool v1.2.3."))
         >>> pinned.problem(Ended(0, output=b"tool 1.2.30"))
         'the preset is made for tool 1.2.3, and here is tool 1.2.30: get tool@1.2.3'
         >>> pinned.problem(Ended(127, output=b"sh: tool: not found"))
@@ -44,7 +44,7 @@ class Pinned(Strict):
         said = ended.output.decode(errors="replace").strip()
         if ended.code != 0:
             return f"{self.name} {self.version} is not here ({ended.told()}): {self.install}"
-        if re.search(rf"(?<![\d.]){re.escape(self.version)}(?![\d.])", said) is None:
+        if re.search(rf"(?<![\d.]){re.escape(self.version)}(?!\.?\d)", said) is None:
             return f"the preset is made for {self.name} {self.version}, and here is {said[:80]}: {self.install}"
         return None
 
