@@ -30,11 +30,25 @@ Every package is pinned and checked by its digest, and nothing beside the pinned
 @click.option("--dry-run", is_flag=True, help="Only print pip's command.")
 def command(part: str, dry_run: bool) -> None:
     files = [str(file) for file in pinned_files(part)]
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
-    words = [*pip, *(word for file in files for word in ("-r", file))]
+    words = _pip(files)
     if dry_run:
         click.echo(shlex.join(words))
         return
+    _run(part, words, files)
+
+
+def install_part(part: str) -> None:
+    """Have pip install what a part needs. Raises BadInput."""
+    files = [str(file) for file in pinned_files(part)]
+    _run(part, _pip(files), files)
+
+
+def _pip(files: list[str]) -> list[str]:
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
+    return [*pip, *(word for file in files for word in ("-r", file))]
+
+
+def _run(part: str, words: list[str], files: list[str]) -> None:
     if find_spec("pip") is None:
         raise BadInput(f"this environment has no pip; another installer takes the same files: {', '.join(files)}")
     click.echo(f"installing what {part} needs into {sys.prefix}: {shlex.join(words)}", err=True)

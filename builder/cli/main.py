@@ -16,6 +16,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 """Exit codes, beside 0 for finished and `labelling.WORK_LEFT`."""
 
 COMMANDS = {
+    "init": "Write a commented config that runs, with sample tasks or an example workload.",
     "build": "Label the workloads of CONFIG into the run's folder.",
     "resume": "Go on with an interrupted or blocked run at the very next trial.",
     "status": "Say where RUN stands: instances by state, labels so far, what was spent.",
