@@ -13,6 +13,7 @@ from itertools import islice, permutations
 
 import regex
 
+from stepdown.judges.content import content_of
 from stepdown.judges.guards import dates, numbers, rates, units
 from stepdown.judges.text import plain
 
@@ -41,26 +42,35 @@ def is_reckoned(figure: str, quotes: Sequence[str], sentence: str) -> bool:
     found = dates.dates(plain(figure))
     if found:
         return _is_reckoned_date(found[0], texts)
+    if rates.frequencies(plain(figure)):
+        return any(_is_frequency(number, texts) for number in numbers.figures(plain(figure)))
     wanted = [number for number in _numbers(plain(sentence)) if number.text.casefold() == plain(figure).casefold()]
     wanted = wanted or _numbers(plain(figure))
-    return any(_is_reckoned_number(number, texts, plain(sentence)) for number in wanted)
+    return any(_is_reckoned_number(number, texts, plain(sentence), plain(figure)) for number in wanted)
 
 
 def _numbers(text: str) -> list[numbers.Number]:
     return [*numbers.figures(text), *rates.multiples(text)]
 
 
-def _is_reckoned_number(number: numbers.Number, texts: Sequence[str], sentence: str) -> bool:
+def _is_reckoned_number(number: numbers.Number, texts: Sequence[str], sentence: str, figure: str) -> bool:
     operands = list(islice(dict.fromkeys(_operands(texts)), MOST_OPERANDS))
-    rounding = _rounding(number.text)
+    rounding, has_unit = _rounding(number.text), bool(units.measures(figure))
     for kind, value in number.readings:
-        if not isinstance(value, Fraction):
-            continue
+        if not isinstance(value, Fraction) or (kind == "plain" and value in operands and not has_unit):
+            continue  # a figure that the quotes have is listed for its sign or its bound, which no arithmetic mends
         results = _ratios(operands, kind) if kind != "plain" else _plain_results(operands, texts, sentence)
         written_to = {"ratio": rounding / 100, "times": value * numbers.ROUNDED}.get(kind, rounding)
         if any(_is_near(result, value, written_to, number.hedged) for result in results):
             return True
     return _is_converted(number, texts, sentence)
+
+
+def _is_frequency(number: numbers.Number, texts: Sequence[str]) -> bool:
+    """Whether so many times a period follow from a quoted length of time: three times an hour from every 20 minutes."""
+    operands = list(islice(dict.fromkeys(_operands(texts)), MOST_OPERANDS))
+    results = {factor / value for value in operands if value for factor in _TIME}
+    return any(value in results for _, value in number.readings)
 
 
 def _operands(texts: Sequence[str]) -> Iterator[Fraction]:
@@ -75,7 +85,6 @@ def _operands(texts: Sequence[str]) -> Iterator[Fraction]:
 
 
 def _plain_results(operands: Sequence[Fraction], texts: Sequence[str], sentence: str) -> Iterator[Fraction]:
-    yield from (-value for value in operands)
     if len(operands) > 1:
         yield sum(operands, Fraction())
         yield sum(operands, Fraction()) / len(operands)
@@ -83,7 +92,7 @@ def _plain_results(operands: Sequence[Fraction], texts: Sequence[str], sentence:
         yield one + other
         yield one - other
         yield one * other
-    yield from _counts(texts)
+    yield from _counts(texts, sentence)
     if any(map(rates.speaks_of_time, texts)) and rates.speaks_of_time(sentence):
         for value in operands:
             for factor in _TIME:
@@ -105,13 +114,13 @@ def _ratios(operands: Sequence[Fraction], kind: str) -> Iterator[Fraction]:
             yield one - other
 
 
-def _counts(texts: Sequence[str]) -> Iterator[Fraction]:
-    """How many quotes there are, and how many things each of them lists."""
+def _counts(texts: Sequence[str], sentence: str) -> Iterator[Fraction]:
+    """How many quotes there are, where all are about the same, and how many things each of them lists."""
+    about = content_of(sentence)
     listed = [len([part for part in _LISTED.split(text) if part.strip()]) for text in texts]
     yield from map(Fraction, listed)
-    yield Fraction(sum(listed))
-    if len(texts) > 1:
-        yield Fraction(len(texts))
+    if not any(about.isdisjoint(content_of(text)) for text in texts):
+        yield from (Fraction(sum(listed)), Fraction(len(texts)))
 
 
 def _spans(texts: Sequence[str]) -> Iterator[Fraction]:

@@ -26,7 +26,7 @@ _FIRST_OR_SECOND = frozenset(
     )
 )
 _LONGEST_HEADING = 8
-_TABLE_RULE = regex.compile(r"[\s|:+=-]*+-[\s|:+=-]*+")
+_TABLE_RULE = regex.compile(r"(?=[^-]*+-)[\s|:+=-]++")
 
 
 def is_table_rule(line: str) -> bool:

@@ -5,30 +5,24 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
+from stepdown.builder.cli.judge_calibrate import calibrate_command
 from stepdown.builder.cli.judge_exam import exam_command
+from stepdown.builder.cli.judge_output import print_json, print_lines
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.config.validation import read_text, validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Verdict
 from stepdown.judges import configured
-from stepdown.judges.calibration import data
-from stepdown.judges.calibration import study as studies
-from stepdown.judges.calibration.data import RatedAnswers
 from stepdown.judges.case import JudgeCase
 from stepdown.judges.guards import UnsourcedItem, unsourced_items
 from stepdown.judges.panel import JudgeOpinion, PanelFinding
 from stepdown.judges.prompts import prompts_digest
 from stepdown.judges.report import RATINGS, Rating
-
-JUDGE = "judge"
-"""The score of the config's own judge: 1 where it passes an answer, 0 where it does not."""
 
 _path = click.Path(path_type=Path)
 
@@ -39,6 +33,7 @@ def command() -> None:
 
 
 command.add_command(exam_command)
+command.add_command(calibrate_command)
 
 
 @command.command("try")
@@ -72,19 +67,19 @@ def try_command(
     if config is None:
         found = unsourced_items(case)
         if as_json:
-            _print_json({"items": [item.to_json() for item in found]})
+            print_json({"items": [item.to_json() for item in found]})
             return
-        _print(_item_lines(found))
-        _print(["no judge was asked: name a config with `protocol.judge` by --config"])
+        print_lines(_item_lines(found))
+        print_lines(["no judge was asked: name a config with `protocol.judge` by --config"])
         return
     with configured.open_judges(load_config(config)) as judges:
         finding = judges.judge(case)
         requests = judges.requests
     if as_json:
-        _print_json({"verdict": finding.verdict.value, "reason": finding.reason, **finding.to_json()})
+        print_json({"verdict": finding.verdict.value, "reason": finding.reason, **finding.to_json()})
     else:
-        _print(_finding_lines(finding))
-        _print([f"prompts {prompts_digest()[:12]}, case {case.digest[:12]}, {requests} calls made now"])
+        print_lines(_finding_lines(finding))
+        print_lines([f"prompts {prompts_digest()[:12]}, case {case.digest[:12]}, {requests} calls made now"])
     if finding.verdict is Verdict.TECHNICAL:
         raise SystemExit(3)
 
@@ -107,90 +102,6 @@ def _read_case(
     turns = [{"speaker": "user", "text": question}]
     fields = {"turns": turns, "evidence": passages, "references": list(references), "answer": answer}
     return validated(JudgeCase, {"kind": "question", **fields})
-
-
-@command.command("calibrate")
-@click.argument("file", type=_path)
-@click.option("--score", "scores", multiple=True, help="A recorded score to measure, or `guards`; all by default.")
-@click.option("--threshold", "thresholds", multiple=True, type=float, help="A threshold to show; repeatable.")
-@click.option("--target", default=0.1, show_default=True, help="P(pass | bad) that a chosen threshold may have.")
-@click.option("--good", "least", default=3.0, show_default=True, help="Least median of every rating of a good answer.")
-@click.option("--config", type=_path, help="Also ask the judge of this config about every answer: score `judge`.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the resampling.")
-@click.option("--plot", type=_path, help="Draw it here, as .svg or .png.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def calibrate_command(
-    file: Path,
-    scores: Sequence[str],
-    thresholds: Sequence[float],
-    target: float,
-    least: float,
-    config: Path | None,
-    seed: int,
-    plot: Path | None,
-    as_json: bool,
-) -> None:
-    """Measure judge scores against the human ratings of FILE.
-
-    FILE is JSONL: `task_id` (conversation<::>turn), `input`, `contexts`, `answer`, `reference`, `answerability`,
-    `human` (ratings by several people, 1 to 4) and recorded scores under `judges`. An answer is good if the median of
-    every rating is at least --good.
-
-    The output has P(pass | bad), P(pass | good) and P(bad | pass) with exact intervals, by threshold, for all ratings
-    together and for each rating alone. Then a score and a threshold are chosen for --target by nested cross-validation
-    that holds whole conversations out: once among single scores, once among combinations. The two are compared.
-
-    \b
-    stepdown judge calibrate rated.jsonl --threshold 0.7 --plot calibration.svg
-    """
-    thresholds = thresholds or studies.DEFAULT_THRESHOLDS
-    studies.check_options(thresholds, target, seed)
-    answers = data.read_rated_answers(file, scores)
-    if config is not None:
-        answers = _add_judge_score(answers, config)
-    result = studies.study(answers, thresholds, target, least, seed)
-    if plot is not None:
-        from stepdown.judges.calibration.plot import draw_plot
-
-        rated = answers.rated
-        values = {name: [one.scores[name] for one in rated] for name in rated[0].scores}
-        draw_plot(plot, values, [one.is_good(least) for one in rated], target)
-    if as_json:
-        _print_json(studies.to_json(result))
-    else:
-        _print(studies.study_lines(result))
-
-
-def _add_judge_score(answers: RatedAnswers, config: Path) -> RatedAnswers:
-    """Ask the config's judge about every answer: the answers with its verdict as a further score.
-
-    Answers without a verdict are left out and counted.
-    """
-    kept, without = [], 0
-    with configured.open_judges(load_config(config)) as judges:
-        for number, one in enumerate(answers.rated, 1):
-            finding = judges.judge(one.case)
-            click.echo(f"{number}/{len(answers.rated)} {finding.verdict.value}", err=True)
-            if finding.verdict is Verdict.TECHNICAL:
-                without += 1
-            else:
-                kept.append(replace(one, scores={**one.scores, JUDGE: float(finding.verdict is Verdict.PASS)}))
-    if not kept:
-        raise BadInput("the judge came to no verdict on any answer", file=config)
-    left_out = {**answers.left_out, **({"no verdict of the judge": without} if without else {})}
-    return RatedAnswers(tuple(kept), left_out)
-
-
-# Output. Answers, evidence and reports are foreign text: control characters are removed before a terminal gets them.
-
-
-def _print(lines: Sequence[str] | Iterator[str]) -> None:
-    for line in lines:
-        click.echo(printable(line, longest=2000))
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value, indent=1))  # ASCII only: nothing in it moves a cursor
 
 
 def _item_lines(items: Sequence[UnsourcedItem]) -> Iterator[str]:

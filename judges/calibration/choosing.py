@@ -114,6 +114,12 @@ def cross_validated(candidates: Mapping[str, Floats], good: Flags, groups: Group
     return HeldOutResult(pass_rates(flags, [bool(flag) for flag in good]), flags, picked, ranges)
 
 
+def chosen_on(candidates: Mapping[str, Floats], good: Flags, groups: Groups, target: float) -> tuple[str, float]:
+    """The candidate that does best on conversations held out of these, and its threshold fitted to all of them."""
+    best = max(candidates, key=lambda name: _inner_gain(candidates[name], good, groups, target))
+    return best, threshold_for(candidates[best], good, target)
+
+
 def _inner_gain(scores: Floats, good: Flags, groups: Groups, target: float) -> float:
     """A candidate's gain on conversations that its threshold was not fitted to."""
     import numpy as np
@@ -131,13 +137,13 @@ def _gain(passes: Flags, good: Flags) -> float:
 
 
 def compared(
-    single: HeldOutResult, combination: HeldOutResult, good: Flags, groups: Groups, seed: int
+    single: Sequence[bool], combination: Sequence[bool], good: Flags, groups: Groups, seed: int
 ) -> PairedComparison:
     """A paired bootstrap over conversations. Resamples without a good or without a bad answer are left out."""
     import numpy as np
 
     ids = np.unique(groups)
-    one, other = np.asarray(single.passes), np.asarray(combination.passes)
+    one, other = np.asarray(single, dtype=bool), np.asarray(combination, dtype=bool)
     counts = np.array(
         [
             [(part & of & (groups == group)).sum() for group in ids]

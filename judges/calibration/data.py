@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -15,10 +15,16 @@ from stepdown.builder.config.validation import read_jsonl, validated
 from stepdown.builder.errors import BadInput
 from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
 from stepdown.judges.guards import unsourced_items
+from stepdown.judges.guards.novelty import mean_novelty
 from stepdown.judges.report import RATINGS
+from stepdown.judges.text import words
 
 GUARD_SCORE = "guards"
 """The name of the score that the deterministic guards give: 1 / (1 + number of items)."""
+
+NOVELTY_SCORE = "novelty"
+"""The name of a score that the words alone give: the share of stems and pairs of stems that some passage has."""
+OWN_SCORES = frozenset({GUARD_SCORE, NOVELTY_SCORE})
 
 Ratings = Annotated[tuple[float, ...], Field(min_length=1)]
 
@@ -73,6 +79,8 @@ class RatedAnswer:
     case: JudgeCase
     ratings: tuple[float, ...]
     scores: dict[str, float]
+    is_reference: bool = False
+    """Whether the answer is the reference, word for word: a judge that is shown references finds it easy."""
 
     def is_good(self, least: float) -> bool:
         """Whether every median rating is at least `least`."""
@@ -85,6 +93,17 @@ class RatedAnswers:
 
     rated: tuple[RatedAnswer, ...]
     left_out: dict[str, int]
+    without_verdict: int = 0
+    """Answers on which the judge that was asked came to no verdict. They count as not passed."""
+
+    @property
+    def groups(self) -> list[str]:
+        """The conversations, in the file's order."""
+        return list(dict.fromkeys(one.group for one in self.rated))
+
+    def of_groups(self, groups: Container[str]) -> RatedAnswers:
+        """The answers of some conversations."""
+        return replace(self, rated=tuple(one for one in self.rated if one.group in groups))
 
 
 def read_rated_answers(path: Path, scores: Sequence[str] = ()) -> RatedAnswers:
@@ -102,12 +121,15 @@ def read_rated_answers(path: Path, scores: Sequence[str] = ()) -> RatedAnswers:
             left_out[reason] = left_out.get(reason, 0) + 1
             continue
         case = _case(line)
-        found = {name: _score(data, name, path, number) for name in names if name != GUARD_SCORE}
+        found = {name: _score(data, name, path, number) for name in names if name not in OWN_SCORES}
         if GUARD_SCORE in names:
             found = {GUARD_SCORE: 1 / (1 + len(unsourced_items(case))), **found}
+        if NOVELTY_SCORE in names:
+            found = {NOVELTY_SCORE: 1 - mean_novelty(case), **found}
+        is_reference = bool(line.reference) and words(line.reference) == words(line.answer)
         group = line.task_id.partition("<::>")[0]
         medians = tuple(float(median(getattr(line.human, name))) for name in RATINGS)
-        rated.append(RatedAnswer(number, line.task_id, group, case, medians, found))
+        rated.append(RatedAnswer(number, line.task_id, group, case, medians, found, is_reference))
     if not rated:
         raise BadInput("it holds no answerable answer with passages", file=path)
     return RatedAnswers(tuple(rated), left_out)

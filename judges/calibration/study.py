@@ -79,7 +79,7 @@ def study(answers: RatedAnswers, thresholds: Sequence[float], target: float, lea
     singles, combined = candidates(scores)
     single = cross_validated(singles, flags, groups, target)
     combination = cross_validated(combined, flags, groups, target) if combined else None
-    comparison = compared(single, combination, flags, groups, seed) if combination else None
+    comparison = compared(single.passes, combination.passes, flags, groups, seed) if combination else None
     choice = ThresholdChoice(
         target, single, combination, comparison, best_in_hindsight({**singles, **combined}, flags, target)
     )
@@ -93,13 +93,15 @@ def study_lines(result: Study) -> Iterator[str]:
     groups = len({one.group for one in rated})
     yield f"{len(rated)} answerable answers of {groups} conversations: {good} good, {len(rated) - good} bad"
     yield f"good: every median rating is at least {result.least:g}"
+    if result.answers.without_verdict:
+        yield f"no verdict of the judge, counted as not passed: {result.answers.without_verdict}"
     for reason, count in sorted(result.answers.left_out.items()):
         yield f"left out: {count}, {reason}"
     yield ""
     yield "against all ratings together; shares with exact 95% intervals"
     for name, threshold, found in result.table:
         yield f"{name} >= {threshold:g}"
-        yield from _rate_lines(found)
+        yield from rate_lines(found)
     yield ""
     yield "against one rating alone"
     for rating, name, threshold, found in result.by_rating:
@@ -109,7 +111,7 @@ def study_lines(result: Study) -> Iterator[str]:
     yield from _choice_lines(result.choice)
 
 
-def _rate_lines(found: PassRates) -> Iterator[str]:
+def rate_lines(found: PassRates) -> Iterator[str]:
     yield f"  P(pass | bad)  {found.pseudo_pass}"
     yield f"  P(pass | good) {found.recall}"
     yield f"  P(bad | pass)  {found.bad_among_passed}"
@@ -121,24 +123,24 @@ def _choice_lines(choice: ThresholdChoice) -> Iterator[str]:
     if choice.combination is not None and choice.comparison is not None:
         yield from _result_lines("combination", choice.combination)
         yield "combination minus single, same answers, 95% over resampled conversations"
-        yield f"  P(pass | good) - P(pass | bad)  {_difference(choice.comparison.gain)}"
-        yield f"  P(pass | bad)                   {_difference(choice.comparison.pseudo_pass)}"
-        yield f"  P(pass | good)                  {_difference(choice.comparison.recall)}"
+        yield f"  P(pass | good) - P(pass | bad)  {told_difference(choice.comparison.gain)}"
+        yield f"  P(pass | bad)                   {told_difference(choice.comparison.pseudo_pass)}"
+        yield f"  P(pass | good)                  {told_difference(choice.comparison.recall)}"
         yield f"  {claim(choice.comparison)}"
     name, threshold, found = choice.in_hindsight
     yield f"in hindsight, picked and measured on the same answers (not to be had): {name} >= {threshold:.4g}"
-    yield from _rate_lines(found)
+    yield from rate_lines(found)
 
 
 def _result_lines(title: str, found: HeldOutResult) -> Iterator[str]:
     yield f"{title}, on conversations held out"
-    yield from _rate_lines(found.held_out)
+    yield from rate_lines(found.held_out)
     for name, count in found.picked.most_common():
         low, high = found.thresholds[name]
         yield f"  picked in {count} folds: {name}, threshold {low:.4g} to {high:.4g}"
 
 
-def _difference(difference: Difference) -> str:
+def told_difference(difference: Difference) -> str:
     return f"{difference.value:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
 
 
@@ -159,13 +161,14 @@ def to_json(result: Study) -> dict[str, Any]:
     return {
         "answers": len(result.answers.rated),
         "left_out": result.answers.left_out,
+        "without_verdict": result.answers.without_verdict,
         "good_from": result.least,
         "table": [{"score": n, "threshold": t, **m.to_json()} for n, t, m in result.table],
         "by_rating": [{"rating": r, "score": n, "threshold": t, **m.to_json()} for r, n, t, m in result.by_rating],
         "target": choice.target,
         "single": _result_json(choice.single),
         "combination": _result_json(choice.combination) if choice.combination else None,
-        "comparison": _comparison_json(choice.comparison) if choice.comparison else None,
+        "comparison": comparison_json(choice.comparison) if choice.comparison else None,
         "in_hindsight": {"score": name, "threshold": threshold, **found.to_json()},
     }
 
@@ -183,7 +186,7 @@ def _finite(value: float) -> float | None:
     return value if value != float("inf") else None
 
 
-def _comparison_json(found: PairedComparison) -> dict[str, Any]:
+def comparison_json(found: PairedComparison) -> dict[str, Any]:
     parts = {"gain": found.gain, "pass_given_bad": found.pseudo_pass, "pass_given_good": found.recall}
     return {
         **{name: {"value": part.value, "interval": [part.low, part.high]} for name, part in parts.items()},

@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 
 import regex
 
 from stepdown.judges.content import STOP_WORDS
 from stepdown.judges.guards.dates import MONTHS
+from stepdown.judges.guards.units import is_unit
 from stepdown.judges.text import word_list
 
 _WORD = regex.compile(r"[^\W\d_](?:[^\W_]|['&](?=[^\W_]))*+")
@@ -110,11 +112,19 @@ def names(text: str, is_german: bool = False) -> list[Name]:
         kept = _without_opening(run) if run[0].start() in openings else run
         words = [match[0] for match in kept]
         named = [word for word in words if word not in _JOINING and _folded(word) not in _CALENDAR | _NO_NAMES]
-        if is_german and not (len(named) > 1 and len(kept) == len(run)) and not any(map(_is_acronym, named)):
+        if is_german and not (_has_neighbours(text, kept) or any(map(_is_acronym, named))):
             continue
         if any(len(word) > 1 for word in named):
             found.append(Name(text[kept[0].start() : kept[-1].end()], tuple(named)))
     return found
+
+
+def _has_neighbours(text: str, run: list[regex.Match[str]]) -> bool:
+    """Whether two words with a capital stand side by side, and neither is a unit: `Ole Brandt`, not `Meter Abstand`."""
+    return any(
+        one[0][0].isupper() and other[0][0].isupper() and text[one.end() : other.start()] == " " and not is_unit(one[0])
+        for one, other in pairwise(run)
+    )
 
 
 def _runs(text: str) -> list[list[regex.Match[str]]]:

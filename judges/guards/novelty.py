@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from stepdown.judges.case import JudgeCase
 from stepdown.judges.content import content_stems, is_content, stem
-from stepdown.judges.text import words
+from stepdown.judges.text import sentences, words
 
 RAISED_FROM = 0.75
 """A sentence becomes an item from this share on."""
@@ -53,3 +54,11 @@ class KnownWords:
 
 def _in_order(tokens: Sequence[str]) -> list[str]:
     return [stem(token) for token in tokens if is_content(token)]
+
+
+def mean_novelty(case: JudgeCase) -> float:
+    """The novelty of an answer's sentences, each weighed by its words: 0 to 1."""
+    known = KnownWords.of(f"{passage.title}\n{passage.text}" for passage in case.evidence)
+    weighed = [(known.novelty(sentence), len(sentence.split())) for sentence in sentences(case.answer)]
+    total = sum(weight for _, weight in weighed)
+    return sum(novelty * weight for novelty, weight in weighed) / total if total else 0.0

@@ -260,3 +260,12 @@ def _unit(text: str) -> str:
     if lowered.startswith("kilowatt") and lowered.rstrip("s").endswith("hour"):
         return "kilowatt hour"
     return _UNIT[lowered]
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word is the name of a unit.
+
+    >>> is_unit("Meter"), is_unit("Abstand")
+    (True, False)
+    """
+    return word.lower() in _UNIT

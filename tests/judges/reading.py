@@ -19,18 +19,16 @@ from tests.judges.playing import Report, blocks
 from tests.provider import Request
 
 _MEANT = """
-paid pay money | depth deep | price cost costs | made contains contain make fry boil
-km kilometre kilometres kilometer | m metre metres meter | percent % | book books loan | shrank shrink shrunk long
-matters matter feeds feed | kg kilogram kilograms | grams g gram | litres litre l | chosen goes decided
-votes for eleven six | letters informs inform | house households | brüten breed | papageitaucher puffins puffin
-paare pairs pair | april apr | juli july | juni june | insel island | wärter wardens | warden wärterin
-gezählt zählten zählte counted count | boote boats boat | abstand away | klippen cliffs cliff | halten stay müssen
-weg trail | steigt climbs climb an | markiert marked | führt passes pass vorbei | gegangen walked | hütte hut
-heißt called | lang long länge length has | anstieg climb | jahr year | richtung direction | uhrzeigersinn clockwise
-quelle spring | wasserfall waterfall | kapelle chapel | ruine ruin | kilometer km | nördlichen northern
-strand beach | robben seals | weg beschreibe describe every | sehenswertes sights | year had
-employees employ people | runs goes | exact most upto | upto most | hired hire | supply comes supplies | seen see
-visitors visitor | new added
+paid pay money | depth deep | price cost costs | made contains contain | make fry boil
+km kilometre kilometres kilometer | m metre metres meter | book books loan borrow | shrank shrink shrunk long
+matters matter feeds feed | grams g gram | kg kilogram kilograms | litres litre l
+chosen goes decided closed agreed | votes who | letters informs inform writes | frozen freeze | brüten breed
+papageitaucher puffins puffin | paare pairs pair | april apr | juli july | insel island | wärter wardens
+gezählt zählten zählten zählte counted | boote boats | abstand away | klippen cliffs | bleiben stay | weg trail
+steigt climbs | markiert marked | führt passes vorbei | gegangen walked | hütte hut | heißt called
+long lang length has runs | anstieg climb | uhrzeigersinn clockwise | quelle spring | wasserfall waterfall
+kapelle chapel | ruine ruin | hired hire | seen see | tables trail | closing close closed
+changed employees people employ | used use | stored store
 """
 _SAME: dict[str, frozenset[str]] = {}
 for _group in re.split(r"[|\n]", _MEANT):
@@ -73,6 +71,10 @@ _MINDED = frozenset(
     ]
 )
 """Small words that change what is said."""
+_REVERSING = frozenset({"not", "no", "without", "unless", "never"})
+_IGNORED = frozenset(
+    {"percent", "th", "rd", "nd", "st", "year", "jahr", "im", "then", "first", "also", "exact", "take", "other"}
+)
 _NUMBERS = {
     word: str(value)
     for value, word in enumerate(
@@ -96,7 +98,7 @@ _NUMBERS = {
     )
 } | {"twenty": "20", "forty-six": "46", "once": "once", "twice": "2"}
 _CLAUSE = re.compile(
-    r"(?<=[a-zäöüß0-9%)])(?:,|;|:)\s+(?=\D)|\s+and\s+(?=\S)|\s+und\s+(?=\S)|,?\s+(?:since|because|which|while)\s+"
+    r"(?<=[a-zäöüß0-9%)])(?:,|;|:)\s+(?=\D\S*\s\S+\s\S)|\s+and\s+(?=\S)|\s+und\s+(?=\S)|,?\s+(?:since|because|which|while)\s+"
 )
 _FIGURE = re.compile(r"\d[\d,.]*")
 
@@ -111,11 +113,14 @@ class Clause:
     """What the sentences just before it, and its title, speak of."""
     said: frozenset[str]
     whole: frozenset[str]
+    passage: int
+    line: int
 
 
 def meaning(text: str) -> frozenset[str]:
     """Figures, small words that matter, and stems."""
-    text = plain(text).lower().replace("up to", "upto").replace("at most", "upto")
+    text = plain(text).lower().replace("up to", "upto").replace("at most", "upto").replace("did not refuse", "gave")
+    text = text.replace("gegen den uhrzeigersinn", "anticlockwise").replace("no more than", "upto")
     found = set()
     for token in re.findall(r"[a-zäöüß]+(?:-[a-z]+)?|\d[\d,.]*|%", text):
         token = _NUMBERS.get(token, token)
@@ -125,6 +130,8 @@ def meaning(text: str) -> frozenset[str]:
                 if not re.fullmatch(r"\d{1,3}\.\d{3}", token)
                 else token.replace(".", "")
             )
+        elif token in _IGNORED:
+            continue
         elif token in _MINDED or (token not in STOP_WORDS and len(token) > 1):
             found |= {stem(part) if part not in _MINDED else part for part in token.split("-")}
     return frozenset(found)
@@ -147,20 +154,34 @@ def clauses_of(sentence: str) -> list[str]:
 
 
 def evidence_clauses(shown: dict[str, str]) -> list[Clause]:
-    found = []
-    for name, text in shown.items():
+    found: list[Clause] = []
+    for passage, (name, text) in enumerate(shown.items()):
         if not name.startswith("evidence"):
             continue
         lines = sentences_of(text)
-        table = meaning(" ".join(line for line in lines if line.startswith("|")).split("\n")[0][:80])
+        table = meaning(next((line for line in lines if line.startswith("|")), ""))
         for number, sentence in enumerate(lines):
             around = meaning(" ".join([lines[0], *lines[max(0, number - 2) : number]])) | (
                 table if sentence.startswith("|") else frozenset()
             )
+            if len(words(sentence)) < 2 and not any(one[0].isdigit() for one in meaning(sentence)):
+                continue
             whole = meaning(sentence)
             parts = [sentence] if sentence.startswith("|") else clauses_of(sentence)
-            found += [Clause(part, sentence, around, meaning(part), whole) for part in parts]
+            found += [Clause(part, sentence, around, meaning(part), whole, passage, number) for part in parts]
     return found
+
+
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|he|she|her|his|that|this|other|others)\b|^[^.]{0,40}:", re.IGNORECASE)
+
+
+def _is_near(one: Clause, other: Clause, lines: int) -> bool:
+    return other is not one and one.passage == other.passage and abs(one.line - other.line) <= lines
+
+
+def _used(said: frozenset[str], chosen: Sequence[Clause]) -> list[Clause]:
+    """The clauses of some that have something of what is said, the first in any case."""
+    return [one for number, one in enumerate(chosen) if number == 0 or any(has(one.said, part) for part in said)]
 
 
 class Reading:
@@ -171,7 +192,7 @@ class Reading:
         self.answer = self.shown["candidate's answer"]
         self.question = (self.shown.get("current turn") or self.shown.get("query") or "").partition(": ")[2]
         self.evidence = evidence_clauses(self.shown)
-        self.is_second = len(request["messages"]) > 2
+        self.is_meeting = "query" in self.shown
         self.listed = self._listed()
 
     def _listed(self) -> list[tuple[str, str, str]]:
@@ -184,46 +205,50 @@ class Reading:
         said = meaning(clause)
         if not said:
             return [self.evidence[0]]
-        figures = {one for one in said if one[0].isdigit()}
-        ranked = sorted(
-            self.evidence,
-            key=lambda e: -sum(has(e.said, one) for one in said) - 0.1 * sum(has(e.whole, one) for one in said),
-        )
-        for first in ranked[:6]:
-            chosen = [first]
-            if self._says(said, figures, chosen):
-                return chosen
-            for second in ranked[:14]:
-                same = second.sentence == first.sentence or (
-                    second is not first and not figures - first.said - second.said
-                )
-                if same and self._says(said, figures, [first, second]):
-                    return [first, second]
-        quotes = [e.sentence for e in ranked[:4]]
-        open_figures = {f for f in figures if not any(f in e.said for e in ranked[:2])}
-        if open_figures and all(any(is_reckoned(f, quotes[:n], clause) for n in (1, 2, 3, 4)) for f in open_figures):
-            rest = said - open_figures - {"more", "fewer", "less", "other", "same"}
-            told = frozenset().union(*(e.whole | e.before for e in ranked[:4]))
-            if sum(has(told, one) for one in rest) >= len(rest) * 0.5:
-                return ranked[:4]
+        ranked = sorted(self.evidence, key=lambda e: -sum(has(e.said, one) for one in said))
+        for first in ranked[:12]:
+            for reach, least in ((None, 0.7), (0, 0.5), (3 if self.is_meeting else 0, 0.5)):
+                chosen = [first, *(e for e in self.evidence if reach is not None and _is_near(first, e, reach))]
+                if self._says(said, chosen, least):
+                    return chosen[:1] if reach is None else _used(said, chosen)
+        return self._reckoned(clause, said, ranked)
+
+    def _reckoned(self, clause: str, said: frozenset[str], ranked: list[Clause]) -> list[Clause]:
+        """The clauses whose figures give those of a clause that the evidence does not have."""
+        listed = [text for kind, text, _ in self.listed if kind == "number" and text in plain(clause)]
+        ranked = sorted(ranked, key=lambda e: not any(one[0].isdigit() and one in e.said for one in said))
+        lines = list(dict.fromkeys(e.sentence for e in ranked))
+        for number in (1, 2):
+            if listed and all(is_reckoned(text, lines[:number], clause) for text in listed):
+                left = said.difference(*map(meaning, listed)) - {"more", "fewer", "less"}
+                told = [e for e in ranked if e.sentence in lines[:number]]
+                near = frozenset().union(*(e.whole | e.before for e in told))
+                if all(has(near, one) for one in left if one[0].isdigit()):
+                    return told if sum(has(near, one) for one in left) >= len(left) * 0.5 else []
         return []
 
-    @staticmethod
-    def _says(said: frozenset[str], figures: set[str], chosen: Sequence[Clause]) -> bool:
-        told = frozenset().union(*(one.said for one in chosen))
-        near = told.union(*(one.whole | one.before for one in chosen))
-        minded_there = {one for one in told if one in _MINDED}
+    def _says(self, said: frozenset[str], chosen: Sequence[Clause], least: float) -> bool:
+        """The first clause has most of it, each figure stands beside something else of it, and the rest is close by."""
+        first, told = chosen[0], frozenset().union(*(one.said for one in chosen))
+        figures = {one for one in said if one[0].isdigit()}
         minded = {one for one in said if one in _MINDED}
-        plain_words = said - figures - minded
-        key = [one for one in plain_words if has(told, one)]
+        content = said - figures - minded
+        own = sum(has(first.said, one) for one in content)
+        stands_for = first.before if _PRONOUN.search(first.text) or first.text.startswith("|") else frozenset()
+        near = told | stands_for | (meaning(self.question) if self.is_meeting else frozenset())
+        beside = all(
+            any(has(e.said, f) and (not content or any(has(e.said, one) for one in content)) for e in chosen)
+            or first.text.startswith("|")
+            for f in figures
+        )
+        share = 0.5 if len(content) <= 3 else least
         return (
-            all(has(told, one) for one in figures)
-            and all(has(told, one) for one in minded)
-            and not (minded_there & {"not", "no", "nobody", "unless", "before", "after", "without"})
-            - minded
-            - {"nobody"}
-            and all(has(near, one) for one in plain_words)
-            and (bool(key) or not plain_words)
+            beside
+            and all(has(told, one) for one in figures | minded)
+            and not (first.said & _REVERSING) - minded
+            and not (minded & _REVERSING) - first.said
+            and all(has(near, one) for one in content)
+            and (own >= len(content) * share or first.text.startswith("|"))
         )
 
     def claims(self) -> Iterator[tuple[str, list[Clause], bool]]:
@@ -243,10 +268,19 @@ class Reading:
                 for one in meaning(piece)
                 if one not in _MINDED and one not in {stem("many"), stem("often"), stem("much")}
             }
-            score = {e.sentence: sum(has(e.whole, one) for one in asked) for e in self.evidence}
+            score = {
+                e.sentence: sum(has(e.whole, one) for one in asked)
+                for e in self.evidence
+                if e.line or "." in e.sentence
+            }
             best = max(score.values(), default=0)
-            if asked and best:
-                yield piece.strip(), any(score[sentence] >= best and sentence in used for sentence in score)
+            asked_of_table = any(
+                e.sentence.startswith("|") and sum(has(e.before, one) for one in asked) for e in self.evidence
+            )
+            if asked_of_table and any(sentence.startswith("|") for sentence in used):
+                yield piece.strip(), True
+            elif asked and best:
+                yield piece.strip(), any(score[sentence] >= best * 0.5 and sentence in used for sentence in score)
 
 
 _TALK = re.compile(r"\b(?:here is|hier folgt|hope this|let me know)\b|:$", re.IGNORECASE)
@@ -254,14 +288,14 @@ FINE = {"reason": "read through", "rating": 5}
 
 
 def honest(request: Request) -> Report:
-    """Reads, and says what it found. Asked again, it quotes more of what stands around."""
+    """Reads, and says what it found. Asked again, it says the same."""
     reading = Reading(request)
     claims, used, quotes_of = [], set[str](), {}
     for sentence, support, is_supported in reading.claims():
         if (_TALK.search(sentence) and not _FIGURE.search(sentence)) or re.fullmatch(r"[|\s:-]*", sentence):
             claims.append(_claim(sentence, "supported", [], kind="no_claim"))
             continue
-        quotes = list(dict.fromkeys(_quoted(one, reading.is_second) for one in support))[:8]
+        quotes = list(dict.fromkeys(_quoted(one) for one in support))[:8]
         if sentence.startswith("|") and not _FIGURE.search(sentence):
             claims.append(_claim(sentence, "supported", [], kind="no_claim"))
             continue
@@ -293,7 +327,7 @@ def honest(request: Request) -> Report:
     }
 
 
-def _quoted(one: Clause, more: bool) -> str:
+def _quoted(one: Clause) -> str:
     return one.sentence if len(one.sentence.split()) <= 58 else one.text
 
 

@@ -19,7 +19,7 @@ from stepdown.judges.calibration.choosing import as_arrays, candidates, compared
 from tests.conftest import ROOT, Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import entries, reporting
-from tests.provider import Provider
+from tests.provider import Answer, Provider
 
 SHARED = ROOT.parent / "shared" / "data" / "mtrag_human_calibration.jsonl"
 
@@ -161,8 +161,91 @@ def test_a_threshold_keeps_its_target_and_is_the_lowest_that_does(rows: list[tup
 def test_a_procedure_compared_with_itself_differs_by_nothing() -> None:
     good, groups = as_arrays([bool(n % 3) for n in range(60)], [str(n // 5) for n in range(60)])
     one = cross_validated(candidates({"s": list(np.linspace(0, 1, 60))})[0], good, groups, 0.2)
-    gain = compared(one, one, good, groups, seed=0).gain
+    gain = compared(one.passes, one.passes, good, groups, seed=0).gain
     assert (gain.value, gain.low, gain.high, gain.excludes_zero) == (0.0, 0.0, 0.0, False)
+
+
+# Chosen on one file, applied to another
+
+
+def two_files(folder: Path, shared: bool = False) -> tuple[Path, Path]:
+    """Two files of 12 conversations each, of which the second shares one where asked to; some answers are references."""
+    draw, files = random.Random(2), []
+    for place in (0, 1):
+        lines = []
+        for number in range(48):
+            good = number % 3 != 0
+            scores = {"fair": (0.8 if good else 0.4) + draw.uniform(-0.3, 0.3), "blind": draw.random()}
+            line = rated(number + 48 * place, good, scores)
+            lines.append(line | {"reference": line["answer"] if number % 8 == 1 else "There are twelve."})
+        if shared and place:
+            lines[0]["task_id"] = "talk-0<::>9"
+        path = folder / f"{place}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        files.append(path)
+    return files[0], files[1]
+
+
+def test_what_is_chosen_on_one_file_is_measured_on_the_other(tmp_path: Path) -> None:
+    first, second = two_files(tmp_path)
+    done = stepdown("judge", "calibrate", "--choose", str(first), "--apply", str(second), "--json")
+    assert done.code == 0, done.err
+    (found,) = json.loads(done.out)["transfers"]
+    assert found["shared_conversations"] == []
+    lines = [json.loads(line) for line in second.read_text().splitlines()]
+    name, threshold = found["single"]["score"], found["single"]["threshold"]
+    assert name in {"fair", "blind", "guards"}
+    if name != "guards":
+        apart = [line for line in lines if line["reference"] == line["answer"]]
+        good = [line["judges"][name] >= threshold for line in apart if line["human"]["faithfulness"][0] == 4]
+        counted = found["single"]["equal_to_the_reference"]["pass_given_good"]
+        assert (counted["count"], counted["of"]) == (sum(good), len(good))
+        assert len(apart) == 6
+    low, high = found["comparison"]["gain"]["interval"]
+    assert (low > 0) == found["comparison"]["claim"].startswith("the combination beats")
+    assert any("bad answers" in line for line in found["power"])
+
+
+def test_conversations_in_both_files_are_named(tmp_path: Path) -> None:
+    first, second = two_files(tmp_path, shared=True)
+    done = stepdown("judge", "calibrate", "--choose", str(first), "--apply", str(second), "--score", "fair")
+    assert "conversations in both, which the choice has seen: 1: talk-0" in done.out
+    assert "power: 16 bad answers were there to be passed" in done.out
+    assert "is shown to be at 0.1 or below by 36 bad answers" in done.out
+
+
+def test_halves_of_one_file_are_chosen_on_and_applied_to_in_turn(file: Path) -> None:
+    done = calibrate(file, "--halves", "--score", "fair", "--json")
+    assert done.code == 0, done.err
+    one, other = json.loads(done.out)["transfers"]
+    assert (one["chosen_on"], one["applied_to"]) == (other["applied_to"], other["chosen_on"])
+    assert one["shared_conversations"] == []
+
+
+def test_what_stands_for_a_judge_s_silence_is_no_pass(file: Path, provider: Callable[..., Provider]) -> None:
+    """A judge that gives no report on half of the answers has passed none of these."""
+    asked: list[int] = []
+
+    def half_mute(request: Any) -> Any:
+        asked.append(1)
+        return Answer("no report") if len(asked) % 2 else Answer("none either")
+
+    server = provider({"mute": half_mute})
+    config = file.parent / "config.yaml"
+    config.write_text(playing.with_judges(server.url, "mute", attempts=1).model_dump_json())
+    done = calibrate(file, "--config", str(config))
+    assert done.code == 2
+    assert "came to no verdict on any answer" in done.err
+
+
+@pytest.mark.parametrize(
+    "options", [["--choose", "a.jsonl"], ["--apply", "a.jsonl"], ["x", "--choose", "a", "--apply", "b"], []]
+)
+def test_choose_and_apply_go_together(options: list[str]) -> None:
+    done = stepdown("judge", "calibrate", *options)
+    assert done.code == 2
+    assert "--choose and --apply" in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
