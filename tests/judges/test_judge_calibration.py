@@ -19,6 +19,7 @@ from stepdown.judges.calibration.choosing import as_arrays, candidates, compared
 from tests.conftest import ROOT, Result, stepdown
 from tests.judges import playing
 from tests.judges.playing import entries, reporting
+from tests.judges.reading import JUDGES
 from tests.provider import Answer, Provider
 
 SHARED = ROOT.parent / "shared" / "data" / "mtrag_human_calibration.jsonl"
@@ -169,7 +170,7 @@ def test_a_procedure_compared_with_itself_differs_by_nothing() -> None:
 
 
 def two_files(folder: Path, shared: bool = False) -> tuple[Path, Path]:
-    """Two files of 12 conversations each, of which the second shares one where asked to; some answers are references."""
+    """Two files of 12 conversations each, which share one where asked to; some answers are references."""
     draw, files = random.Random(2), []
     for place in (0, 1):
         lines = []
@@ -201,7 +202,7 @@ def test_what_is_chosen_on_one_file_is_measured_on_the_other(tmp_path: Path) -> 
         counted = found["single"]["equal_to_the_reference"]["pass_given_good"]
         assert (counted["count"], counted["of"]) == (sum(good), len(good))
         assert len(apart) == 6
-    low, high = found["comparison"]["gain"]["interval"]
+    low = found["comparison"]["gain"]["interval"][0]
     assert (low > 0) == found["comparison"]["claim"].startswith("the combination beats")
     assert any("bad answers" in line for line in found["power"])
 
@@ -222,20 +223,23 @@ def test_halves_of_one_file_are_chosen_on_and_applied_to_in_turn(file: Path) -> 
     assert one["shared_conversations"] == []
 
 
-def test_what_stands_for_a_judge_s_silence_is_no_pass(file: Path, provider: Callable[..., Provider]) -> None:
-    """A judge that gives no report on half of the answers has passed none of these."""
+def test_an_answer_without_a_verdict_is_not_passed_and_counted(file: Path, provider: Callable[..., Provider]) -> None:
     asked: list[int] = []
 
     def half_mute(request: Any) -> Any:
         asked.append(1)
-        return Answer("no report") if len(asked) % 2 else Answer("none either")
+        return Answer("no report") if len(asked) % 2 else reporting(JUDGES["honest"])(request)
 
     server = provider({"mute": half_mute})
     config = file.parent / "config.yaml"
     config.write_text(playing.with_judges(server.url, "mute", attempts=1).model_dump_json())
-    done = calibrate(file, "--config", str(config))
-    assert done.code == 2
-    assert "came to no verdict on any answer" in done.err
+    done = calibrate(file, "--config", str(config), "--score", "fair", "--threshold", "1", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert (found["answers"], found["left_out"]) == (48, {})
+    assert 0 < found["without_verdict"] < 48
+    line = next(line for line in found["table"] if line["score"] == "judge")
+    assert (line["pass_given_good"]["of"], line["pass_given_bad"]["of"]) == (32, 16)
 
 
 @pytest.mark.parametrize(

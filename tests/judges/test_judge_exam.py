@@ -65,12 +65,13 @@ def test_a_unit_that_is_changed_is_not_the_one_of_its_number() -> None:
 def test_what_is_turned_round_differs_from_a_true_answer_by_that_alone(kind: str) -> None:
     good = [answer.case for answer in good_answers()]
     for probe in (probe for probe in PROBES if probe.kind == kind):
+        changed = Counter(words(probe.case.answer))
         near = min(
-            sum((Counter(words(probe.case.answer)) - Counter(words(case.answer))).values())
+            sum(((said := Counter(words(case.answer))) - changed).values()) + sum((changed - said).values())
             for case in good
             if case.turns == probe.case.turns
         )
-        assert 1 <= near <= 3, probe.case.answer
+        assert 1 <= near <= 6, probe.case.answer
 
 
 def test_answers_that_are_the_same_make_the_same_probes_everywhere() -> None:
