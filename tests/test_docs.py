@@ -96,7 +96,6 @@ NOT_RUN = {
     "make test": "it is what runs this test",
     "make full": "installs packages: `make test` builds on it",
     "stepdown init --kind qa --sample --install": "installs packages: tests/test_init.py does the rest of it",
-    "docker build -t stepdown-agents .": "builds an image of programs from their registries",
     "stepdown build run.yaml --run runs/first": "local models, a minute: tests/test_init.py runs it on fewer questions",
     "stepdown install local": "installs packages: tests/test_extras.py sees what it would run",
     "stepdown install bfcl": "installs packages: tests/test_extras.py sees what it would run",

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from stepdown.builder.cache.inventory import Inventory, StoredEntry
+from stepdown.builder.cli.documents import as_json_option, print_document
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.pruning import EntryTotal, Pruning
 from stepdown.builder.run.folder import cache_of, open_for_reading, open_for_work
@@ -52,7 +53,8 @@ class _Paid(EntryTotal):
 
 @command.command()
 @_dir_argument
-def stats(folder: Path) -> None:
+@as_json_option
+def stats(folder: Path, as_json: bool) -> None:
     """Count the entries of the cache in DIR, a cache's folder or a run's, by the run that paid for them."""
     paid: dict[str, _Paid] = defaultdict(_Paid)
     total, unreadable = EntryTotal(), 0
@@ -64,10 +66,19 @@ def stats(folder: Path) -> None:
             else:
                 paid[item.entry.run].add(item)
         on_disk = inventory.bytes_on_disk()
+    ordered = sorted(paid.items(), key=lambda pair: pair[1].first)
+    if as_json:
+        runs = [
+            {"run": run, "entries": one.entries, "bytes": one.size, "first": _day(one.first), "last": _day(one.last)}
+            for run, one in ordered
+        ]
+        about = {"entries": total.entries, "bytes": total.size, "bytes_on_disk": on_disk, "unreadable": unreadable}
+        print_document({**about, "paid_by": runs})
+        return
     click.echo(f"entries: {total.entries}, {total.size} bytes; on disk: {on_disk} bytes")
     if unreadable:
         click.echo(f"unreadable: {unreadable}; `stepdown cache verify` names them")
-    for run, amount in sorted(paid.items(), key=lambda pair: pair[1].first):
+    for run, amount in ordered:
         when = f"{_day(amount.first)} to {_day(amount.last)}"
         click.echo(f"paid by run {printable(run, 64)}: {amount.entries} entries, {amount.size} bytes, {when}")
 
@@ -79,7 +90,8 @@ def _day(seconds: float) -> str:
 @command.command()
 @click.argument("run", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Remove the entries; without it they are counted only.")
-def prune(run: tuple[Path, ...], yes: bool) -> None:
+@as_json_option
+def prune(run: tuple[Path, ...], yes: bool, as_json: bool) -> None:
     """Keep what the RUNs need of the one cache that they share, and remove all else.
 
     Every response is kept that any trial, hint or seed of the named runs used, and all that an unfinished run paid for
@@ -94,9 +106,17 @@ def prune(run: tuple[Path, ...], yes: bool) -> None:
             if one.origin and one.ledger.counts().get(InstanceState.OPEN, 0):
                 click.echo(
                     f"{printable(str(one.path))} is unfinished: responses of the run that it relabels go, where it has "
-                    "not used them yet"
+                    "not used them yet",
+                    err=as_json,
                 )
         plan = pruning.plan
+        if as_json:
+            if yes:
+                pruning.carry_out()
+            print_document(
+                {"cache": pruning.folder, "removed": yes, "kept": plan.kept, "going": plan.going, "by_run": plan.by_run}
+            )
+            return
         click.echo(f"cache {printable(str(pruning.folder))}: {_amount(plan.kept)} stay, {_amount(plan.going)} go")
         _show(plan.by_run)
         if yes:
@@ -118,18 +138,23 @@ def _amount(amount: EntryTotal) -> str:
 
 @command.command()
 @_dir_argument
-def verify(folder: Path) -> None:
+@as_json_option
+def verify(folder: Path, as_json: bool) -> None:
     """Read every entry of the cache in DIR, a cache's folder or a run's; name those that are corrupt.
 
     A corrupt entry is never served: its question is asked again. Exit code 2 where there is one.
     """
-    total = corrupt = 0
+    total, corrupt = 0, list[dict[str, str]]()
     with Inventory(_find_cache(folder)) as inventory:
         for item in inventory.read_entries():
             total += 1
             if item.problem:
-                corrupt += 1
-                click.echo(printable(f"corrupt: {item.place} ({item.key or 'no key'}): {item.problem}"))
-    click.echo(f"{total} entries, {corrupt} corrupt")
+                corrupt.append({"place": str(item.place), "key": item.key or "", "problem": item.problem})
+                if not as_json:
+                    click.echo(printable(f"corrupt: {item.place} ({item.key or 'no key'}): {item.problem}"))
+    if as_json:
+        print_document({"entries": total, "corrupt": corrupt})
+    else:
+        click.echo(f"{total} entries, {len(corrupt)} corrupt")
     if corrupt:
         sys.exit(CORRUPT)

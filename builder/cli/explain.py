@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
+from stepdown.builder.cli.documents import as_json_option, print_document
 from stepdown.builder.common.faults import is_traceback
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.inspect.explain import Explained, Explanation, InstanceExplanation, StepInShort, explain
-from stepdown.builder.records import Response, Stop, Verdict
+from stepdown.builder.records import Lock, Response, Stop, Verdict
 from stepdown.builder.run.ledger import TrialRecord
 from stepdown.builder.run.reading import open_begun_ledger
 
@@ -45,7 +46,8 @@ COLUMNS = (
     is_flag=True,
     help="Show what each trial's candidate answered and how that was graded, cut to the beginning.",
 )
-def command(run: Path, row_id: str, answers: bool) -> None:
+@as_json_option
+def command(run: Path, row_id: str, answers: bool, as_json: bool) -> None:
     """Show every trial that led to the label of a row (ID: benchmark/instance_id/step_index) in RUN; of an instance
     (benchmark/instance_id) its seed, and each of its steps in short.
 
@@ -55,12 +57,74 @@ def command(run: Path, row_id: str, answers: bool) -> None:
     """
     with open_begun_ledger(run) as ledger:
         found = explain(ledger, row_id, run, answers)
+    if as_json:
+        print_document(_document(found))
+        return
     head = _head(found) if isinstance(found, Explanation) else _instance_lines(found)
     for line in head:
         click.echo(printable(line, longest=2000))
     _print("seed", found.seeds)
     if isinstance(found, Explanation):
         _print("trials", found.trials)
+
+
+def _document(found: Explanation | InstanceExplanation) -> dict[str, Any]:
+    """All that is shown, whole: nothing is cut."""
+    instance, tiers = found.instance, found.tiers
+    about = {
+        "benchmark": instance.benchmark,
+        "instance_id": instance.instance_id,
+        "state": instance.state,
+        "reason": instance.reason,
+        "seeds": [_trial(trial) for trial in found.seeds],
+    }
+    if isinstance(found, Explanation):
+        hint = {"asked": found.hint_asked, "tier": None if found.hint is None else tiers[found.hint]}
+        trials = [_trial(trial) for trial in found.trials]
+        return {**about, "step": found.step, **_label(found.lock, tiers), "hint": hint, "trials": trials}
+    steps = [
+        {
+            "step": step.step,
+            **_label(step.lock, tiers),
+            "trials": [
+                {"model": one.trial.model, "tier": tiers[one.trial.tier], "verdict": one.verdict, "reason": one.reason}
+                for one in step.trials
+            ],
+        }
+        for step in found.steps
+    ]
+    return {**about, "steps": steps}
+
+
+def _label(lock: Lock | None, tiers: Sequence[str]) -> dict[str, Any]:
+    return {"label": tiers[lock.tier] if lock else None, "locked_with": lock.model if lock else None}
+
+
+def _trial(trial: Explained) -> dict[str, Any]:
+    record, cost = trial.record, trial.cost
+    answer = {}
+    if trial.answer is not None:
+        calls = [{"name": call.name, "arguments": call.arguments} for call in trial.answer.tool_calls]
+        said = {"content": trial.answer.content, "tool_calls": calls, "stop": trial.answer.stop}
+        answer = {"answer": said, "grading": record.grading}
+    return {
+        "trial": record.id,
+        "purpose": record.purpose,
+        "tier": trial.tier,
+        "model": record.trial.model,
+        "sample": record.trial.sample.number,
+        "limit": record.trial.limit,
+        "verdict": record.verdict,
+        "accepted": record.accepted,
+        "superseded": record.superseded,
+        "length": record.calls,
+        "asked": cost.calls,
+        "paid": cost.paid_calls,
+        "usd": cost.usd,
+        "reason": record.reason,
+        "errors": record.attempts,
+        **answer,
+    }
 
 
 def _head(found: Explanation) -> Iterator[str]:

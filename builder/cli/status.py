@@ -2,29 +2,71 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 
+from stepdown.builder.cli.documents import as_json_option, print_document
 from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
 from stepdown.builder.inspect.status import HeldBackGroup, RunStatus, read_status
+from stepdown.builder.run.ledger import InstanceState
 from stepdown.builder.run.spent import ModelSpent, Spent
 
+WATCHING = 2.0
+"""Seconds between two looks."""
 SHOWN = 3
 """So many ids, and so many different words of a checker, are shown of a reason."""
 
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
-def command(run: Path) -> None:
+@as_json_option
+@click.option("--watch", is_flag=True, help="Show it anew every few seconds, until no instance is open.")
+def command(run: Path, as_json: bool, watch: bool) -> None:
     """Say where RUN stands: instances by state, what is blocked or dropped and why, labels so far, what was spent.
 
     Instances without labels are grouped by reason, with a few of their ids; `stepdown explain RUN ID` has all of one.
     Reads only; a build may be working on the run meanwhile.
     """
-    for line in status_lines(read_status(run)):
+    if as_json and watch:
+        raise BadInput("shows lines for people, and --json is one document: name one of them", field="--watch")
+    if as_json:
+        status = read_status(run)
+        print_document({"begun": status is not None, **(_document(status) if status is not None else {})})
+    elif watch:
+        _watch(run)
+    else:
+        _show(read_status(run))
+
+
+def _show(status: RunStatus | None) -> None:
+    for line in status_lines(status):
         click.echo(line)
+
+
+def _document(status: RunStatus) -> dict[str, Any]:
+    return {field.name: getattr(status, field.name) for field in fields(status)} | {"finished": status.is_finished}
+
+
+def _watch(run: Path) -> None:
+    """Show the status whenever it has changed: in place of the last one on a terminal, below it elsewhere."""
+    last: list[str] | None = None
+    while True:
+        status = read_status(run)
+        lines = list(status_lines(status))
+        if lines != last:
+            click.clear()  # nothing where this is no terminal
+            for line in lines:
+                click.echo(line)
+            last = lines
+        if status is not None and not status.instances.get(InstanceState.OPEN.value, 0):
+            return
+        time.sleep(WATCHING)
 
 
 def spent_line(paid: Spent, budget: Mapping[str, float | None]) -> str:
