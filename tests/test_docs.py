@@ -18,6 +18,7 @@ from stepdown.builder.config.loading import config_of
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.validation import validated, yaml_value
 from stepdown.harnesses.registry import harness_class
+from stepdown.routing.policies.asking import AskingFile
 from stepdown.scoring.rates import Rate
 from stepdown.testing import check_harness
 from tests.conftest import ROOT, stepdown
@@ -80,7 +81,14 @@ RUN_AFTER = {
         "stepdown publish runs/bfcl --out releases/may --creator 'Example Lab'",
         "stepdown publish runs/bfcl runs/swe --out releases/may --creator 'Example Lab'",
     ),
+    "trained": (
+        "stepdown score releases/may --split test --policy policies/may --policy rules",
+        "stepdown report releases/may --split test --policy policies/may --out policies.html",
+        "stepdown estimate configs/bfcl.yaml --run runs/bfcl --policy policies/may",
+        "stepdown live configs/bfcl.yaml --policy policies/may --policy always:high --out live/may",
+    ),
     "released": (
+        "stepdown route train releases/may --out policies/may",
         "stepdown verify releases/may",
         "stepdown score releases/may predictions.jsonl",
         "stepdown score DIR predictions.jsonl",
@@ -117,6 +125,8 @@ NOT_RUN = {
     "stepdown build configs/qa-quickstart.yaml --run runs/qa": "local models, a minute: tests/judged/test_qa_builds.py",
     "stepdown build configs/mtrag.yaml --run runs/mtrag": "upstream's data, a key: tests/judged/test_judged_builds.py",
     "stepdown build configs/qmsum.yaml --run runs/qmsum": "upstream's data, a key: tests/judged/test_judged_builds.py",
+    "stepdown route serve policies/may --pool configs/pools/paper.yaml":
+        "serves until Ctrl-C: tests/routing/test_serve.py runs it",
     "stepdown doctor agent.yaml": "asks a server of one's own: tests/agents/test_agents_page.py has one",
     "stepdown build agent.yaml --run runs/agent": "asks a server of one's own: tests/agents/test_agents_page.py",
     "stepdown status runs/agent": "that run is made by tests/agents/test_agents_page.py",
@@ -244,6 +254,8 @@ def test_an_example_of_a_config_is_one(example: Example) -> None:
         config_of({**data, "protocol": {**protocol, **data.get("protocol", {})}}, ROOT / "configs")
     elif "tiers" in data:
         validated(Pool, data)
+    elif "model" in data:
+        validated(AskingFile, data)
     else:
         assert validated(dict[str, Rate], data)
 

@@ -153,9 +153,14 @@ def released() -> None:
     Path("predictions.csv").write_text("id,tier\n" + "".join(f"{one},mid\n" for one in ids))
 
 
+def trained() -> None:
+    """A policy made from the release."""
+    _ok("route", "train", "releases/may", "--out", "policies/may")
+
+
 STAGES: dict[str, Callable[[], None]] = {
     stage.__name__: stage
-    for stage in (configured, converted, built, relabelled, sampled, exported, reviewed, applied, released)
+    for stage in (configured, converted, built, relabelled, sampled, exported, reviewed, applied, released, trained)
 }
 """In order: each stage begins where the one before it ended."""
 

@@ -89,6 +89,8 @@ def checked(choice: Choice, view: View, policy: str) -> Choice:
     """The choice, of whatever code it came from. Raises BadInput where it names no tier or model of the view."""
     if not isinstance(choice, Choice):
         raise BadInput(f"policy {policy!r} answered {type(choice).__name__}, not a Choice")
+    if not isinstance(choice.reason, str):
+        raise BadInput(f"policy {policy!r} gave a reason that is {type(choice.reason).__name__}, not a text")
     if choice.tier not in view.tiers:
         raise BadInput(f"policy {policy!r} chose the tier {choice.tier!r}; there are {', '.join(view.tiers)}")
     if choice.model is not None and not any(

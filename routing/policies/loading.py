@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from stepdown.builder.common.faults import said
 from stepdown.builder.common.text import nearest
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.harnesses.own_code import find_own, load_own
-from stepdown.routing.policies.contract import Policy
+from stepdown.routing.policies.contract import Choice, Policy, View
 from stepdown.routing.policies.fixed import Always, Chance, Rules
 from stepdown.routing.policies.select import Selecting
 from stepdown.routing.policies.stored import POLICY
@@ -87,11 +89,26 @@ def _own(named: str, module: str, attribute: str, folder: Path | None) -> Policy
     except (Exception, SystemExit) as error:  # whatever code of anybody's raises
         raise BadInput(f"policy {named!r} can not be made: {said(error)}") from None
     if not hasattr(made, "choose") and callable(getattr(made, "select", None)):
-        return Selecting(made, attribute)
+        return _Guarded(Selecting(made, attribute))
     for part in ("name", "version"):
         if not isinstance(getattr(made, part, None), str):
             raise BadInput(f"policy {named!r} has no `{part}`, a text")
     if not callable(getattr(made, "choose", None)):
         raise BadInput(f"policy {named!r} has no `choose`")
-    policy: Policy = made
-    return policy
+    return _Guarded(made)
+
+
+class _Guarded:
+    """Somebody's own policy: it is shown copies, so that nothing it does to a message reaches a model, and what ends a
+    program ends only its choice.
+    """
+
+    def __init__(self, made: Policy) -> None:
+        self._made, self.name, self.version = made, made.name, made.version
+
+    def choose(self, view: View) -> Choice:
+        messages, tools = deepcopy((list(view.messages), list(view.tools)))
+        try:
+            return self._made.choose(replace(view, messages=messages, tools=tools))
+        except SystemExit as error:
+            raise BadInput(f"policy {self.name!r} ended its program: {said(error)}") from None

@@ -7,11 +7,12 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 from pydantic import Field
 
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.faults import said
 from stepdown.builder.common.files import sync_folder, whole_file, write_text
 from stepdown.builder.config.validation import JsonObject, Strict, validated
 from stepdown.builder.digests import digest
@@ -82,8 +83,7 @@ def write_policy(folder: Path, made: PolicyFile, arrays: Mapping[str, NDArray[An
     """
     import numpy as np
 
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput("is there already, and not empty", file=folder, field="--out")
+    refuse_taken(folder)
     folder.mkdir(parents=True, exist_ok=True)
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **dict(arrays))
@@ -93,6 +93,16 @@ def write_policy(folder: Path, made: PolicyFile, arrays: Mapping[str, NDArray[An
     write_text(folder / POLICY, made.model_dump_json(indent=1) + "\n", durable=True)
     sync_folder(folder)
     return made
+
+
+def refuse_taken(folder: Path) -> None:
+    """Raises BadInput where something lies in the folder that a policy is to be written into."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    problem = "is there already, and not empty"
+    if (folder / ARRAYS).is_file() and not (folder / POLICY).is_file():
+        problem = "holds a policy whose training was cut off: remove it, or name another folder"
+    raise BadInput(problem, file=folder, field="--out")
 
 
 def read_policy(folder: Path) -> tuple[PolicyFile, dict[str, NDArray[Any]]]:
@@ -113,8 +123,18 @@ def read_policy(folder: Path) -> tuple[PolicyFile, dict[str, NDArray[Any]]]:
     if hashlib.sha256(data).hexdigest() != made.arrays_sha256:
         raise BadInput("is not the file that policy.json names: its digest differs", file=packed)
     try:
+        _refuse_compressed(data, packed)
         with np.load(io.BytesIO(data), allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-    except (ValueError, OSError, BadZipFile, KeyError, EOFError) as error:
-        raise BadInput(f"holds no arrays: {error}", file=packed) from None
+    except (ValueError, OSError, BadZipFile, KeyError, EOFError, NotImplementedError, MemoryError) as error:
+        raise BadInput(f"holds no arrays: {said(error)}", file=packed) from None
+    if odd := [name for name, array in arrays.items() if array.dtype.kind not in "fiu"]:
+        raise BadInput(f"its array {odd[0]!r} holds no real numbers", file=packed)
     return made, arrays
+
+
+def _refuse_compressed(data: bytes, file: Path) -> None:
+    """Arrays are written as they are: what is compressed may be a thousand times as large as the file."""
+    with ZipFile(io.BytesIO(data)) as packed:
+        if any(entry.compress_type != ZIP_STORED for entry in packed.infolist()):
+            raise BadInput("holds compressed arrays, which a policy has none of", file=file)

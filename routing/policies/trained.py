@@ -27,7 +27,7 @@ def load_trained(folder: Path) -> Trained:
         return KINDS[made.kind](made, arrays)
     except KeyError as error:
         raise BadInput(f"has no array {error}", file=folder / ARRAYS) from None
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise BadInput(f"its arrays do not fit it: {error}", file=folder / POLICY) from None
 
 
@@ -75,6 +75,10 @@ class Trained:
             _fits(name, array, (self._reader.width,))
         if not (spread > 0).all():
             raise ValueError("`spread` must be above 0")
+        confidence = made.settings.get("confidence")
+        if confidence is not None and not (type(confidence) in (int, float) and 0 < confidence <= 1):
+            raise ValueError("`confidence` must be a probability")
+        self._confidence = confidence
 
     def probabilities(self, views: Sequence[View]) -> NDArray[float64]:
         """Views by tiers: how likely each tier is the cheapest that is enough."""
@@ -93,10 +97,9 @@ class Trained:
 
     def _decide(self, row: NDArray[float64]) -> Choice:
         """The likeliest tier; or, with `confidence`, the cheapest that is enough with that probability."""
-        confidence = self.made.settings.get("confidence")
         tier = int(row.argmax())
-        if confidence is not None:
-            tier = next((index for index, sure in enumerate(row.cumsum()) if sure >= confidence), len(row) - 1)
+        if self._confidence is not None:
+            tier = next((index for index, sure in enumerate(row.cumsum()) if sure >= self._confidence), len(row) - 1)
         scores = {name: round(float(score), 6) for name, score in zip(self.made.tiers, row, strict=True)}
         chosen = self.made.tiers[tier]
         return Choice(chosen, scores=scores, reason=f"{self.made.kind}: {scores[chosen]:.2f}")

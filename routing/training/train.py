@@ -11,7 +11,7 @@ from stepdown.builder.common.files import digest_of
 from stepdown.builder.errors import BadInput
 from stepdown.routing.policies.embeddings import HASHED
 from stepdown.routing.policies.features import FIGURES, refuse_unknown
-from stepdown.routing.policies.stored import Inputs, Kind, Origin, PolicyFile, write_policy
+from stepdown.routing.policies.stored import Inputs, Kind, Origin, PolicyFile, refuse_taken, write_policy
 from stepdown.routing.policies.trained import Reader, of_length_one
 from stepdown.routing.training.examples import Example, Examples, read_examples
 from stepdown.routing.training.fitting import fit_logistic, scale
@@ -45,8 +45,7 @@ def train(
     import numpy as np
 
     refuse_unknown(settings.figures)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput("is there already, and not empty", file=out, field="--out")
+    refuse_taken(out)
     examples = read_examples(bank)
     inputs = Inputs(embedding=settings.embedding, figures=settings.figures)
     reader = Reader(inputs)
