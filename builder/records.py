@@ -217,27 +217,19 @@ class Prefix:
 
     def extend(self, messages: Iterable[Message]) -> Prefix:
         """This prefix with messages added. Fields that do not belong into a message are dropped."""
-        added, digests, calls = [], [], self.calls
-        exact, canonical = self._exact_chain, self._canonical_chain
+        added, links, calls = list(self.messages), list(self.message_digests), self.calls
+        exact, canonical, mask = self._exact_chain, self._canonical_chain, self.mask
         for raw in messages:
-            message = {key: cleaned(value) for key in MESSAGE_FIELDS if (value := raw.get(key)) is not None}
+            message = {name: cleaned(raw[name]) for name in MESSAGE_FIELDS if raw.get(name) is not None}
             link = exact_digest(message)
             exact = _chain(exact, link)
-            canonical = exact if self.mask is None else _chain(canonical, exact_digest(masked(message, self.mask)))
+            canonical = exact if mask is None else _chain(canonical, exact_digest(masked(message, mask)))
             if "tool_calls" in message:
                 calls += len(message["tool_calls"])
             added.append(message)
-            digests.append(link)
-        return Prefix(
-            messages=(*self.messages, *added),
-            tools=self.tools,
-            message_digests=(*self.message_digests, *digests),
-            calls=calls,
-            mask=self.mask,
-            tools_digest=self.tools_digest,
-            _exact_chain=exact,
-            _canonical_chain=canonical,
-        )
+            links.append(link)
+        # By position, since a prefix is grown at every step.
+        return Prefix(tuple(added), self.tools, tuple(links), calls, mask, self.tools_digest, exact, canonical)
 
     def respond(self, response: Response, following: Iterable[Message] = ()) -> Prefix:
         """This prefix with the response as the assistant's message, its calls numbered on from those before it, and

@@ -64,9 +64,10 @@ class _CheckedEpisode(Episode):
         is. What was looked at before is not looked at again.
         """
         before = self._looked_at
+        if before is prefix:
+            return
         if before is None and self._goes_on:
-            self._looked_at = prefix
-            self._calls = sum(len(message.get("tool_calls", ())) for message in prefix.messages)
+            self._looked_at, self._calls = prefix, prefix.calls
             return
         has_grown = before is not None and prefix.grew_from(before)
         calls, start = (self._calls, len(before.messages)) if before is not None and has_grown else (0, 0)

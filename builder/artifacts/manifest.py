@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +16,7 @@ from stepdown.builder.engine.hints import PROMPT
 from stepdown.builder.engine.seeds import REFERENCE
 from stepdown.builder.records import Usage, digest
 from stepdown.builder.run.folder import RunFolder
-from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.builder.run.ledger import CallTotal, Ledger, Purpose
 from stepdown.judges.exam.tally import Tally, observations_of
 
 REFERENCE_NOTE = (
@@ -26,11 +26,11 @@ REFERENCE_NOTE = (
 )
 
 
-def _needed(ledger: Ledger, prices: Mapping[str, Price]) -> dict[str, Any]:
+def _needed(totals: Iterable[CallTotal], prices: Mapping[str, Price]) -> dict[str, Any]:
     """The calls that the protocol needed, whoever paid for them, at list price."""
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
-    for total in ledger.call_totals():
+    for total in totals:
         if total.purpose == Purpose.REPEAT:
             continue  # the audit's, not the protocol's
         calls[total.model] += total.calls
@@ -47,8 +47,10 @@ def _exam(ledger: Ledger, judge: JudgeConfig | None) -> dict[str, Any]:
     return tally.to_json(judge.bar, lambda share: {"count": share.count, "of": share.of})
 
 
-def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest]) -> dict[str, Any]:
-    """The manifest of a run whose other files are `files`."""
+def manifest_of(
+    run: RunFolder, summary: Summary, files: Mapping[str, FileDigest], totals: Iterable[CallTotal]
+) -> dict[str, Any]:
+    """The manifest of a run whose other files are `files`, and whose ledger's totals are `totals`."""
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen, versions = run.ledger.meta.run.protocol, run.ledger.meta.versions.to_json()
@@ -84,6 +86,6 @@ def manifest_of(run: RunFolder, summary: Summary, files: Mapping[str, FileDigest
         "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
-        "needed": _needed(run.ledger, protocol.prices),
+        "needed": _needed(totals, protocol.prices),
         "files": {name: asdict(file) for name, file in files.items()},
     }

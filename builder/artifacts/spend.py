@@ -12,8 +12,9 @@ from stepdown.builder.run.ledger import CallTotal
 from stepdown.builder.run.spent import ModelSpent, read_spent, spent_by_model, spent_in_vain
 
 
-def spend_of(run: RunFolder) -> dict[str, Any]:
+def spend_of(run: RunFolder, totals: Sequence[CallTotal]) -> dict[str, Any]:
     """What this run really paid, by purpose and model; what the cache answered is counted beside it.
+    `totals` are its ledger's.
 
     `unbooked` was paid for trials that have not ended, or lost when the run was killed; `in_vain`, which is part of it,
     for trials that were executed ahead (`operation.speculate`) and were not needed. `usd` is the list price, of
@@ -22,11 +23,10 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
     this saved of the list price.
     """
     ledger, prices = run.ledger, run.config.protocol.prices
-    totals = ledger.call_totals()
     booked = [total for total in totals if total.paid]
     calls = sum(total.calls for total in booked)
     usd = sum(list_price(prices, total.model, total.usage) for total in booked)
-    everything = read_spent(run.path, ledger, prices)
+    everything = read_spent(run.path, totals, prices)
     unbooked, in_vain = everything.calls - calls, spent_in_vain(ledger, prices)
     paid = [
         {
@@ -48,7 +48,7 @@ def spend_of(run: RunFolder) -> dict[str, Any]:
         "calls_paid_by_earlier_runs": sum(total.calls for total in totals if not total.paid),
         "errors_retried": ledger.retried_errors(),
         "by_model": paid,
-        "prompt_cache": {one.model: _prompt_cache(one, prices) for one in spent_by_model(ledger, prices)},
+        "prompt_cache": {one.model: _prompt_cache(one, prices) for one in spent_by_model(totals, prices)},
     }
 
 

@@ -75,8 +75,9 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
         count_held_back(ledger, summary)
         files = {ROWS: rows.finish(), EVIDENCE: evidences.finish(), QUEUE: queue.finish()}
     digests = {name: file.sha256 for name, file in files.items()}
-    digests[SPEND] = write_document(run.path / SPEND, spend_of(run))
+    totals = ledger.call_totals()
+    digests[SPEND] = write_document(run.path / SPEND, spend_of(run, totals))
     # The manifest last: where it stands, the files it names are whole.
-    digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files))
+    digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files, totals))
     ledger.artifacts.keep(digests)
     return summary

@@ -16,21 +16,8 @@ from typing import Any, Literal
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import exact_json
 
-
-class _Usable:
-    """Raises BadInput for what SQLite raises within. A class, since a generator's context costs time at every use."""
-
-    __slots__ = ("_called", "_path")
-
-    def __init__(self, path: Path, called: str) -> None:
-        self._path, self._called = path, called
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (sqlite3.Error, OverflowError)):
-            raise BadInput(f"{self._called} can not be used: {error}", file=self._path) from error
+_FAULTS = (sqlite3.Error, OverflowError)
+"""What SQLite raises where a file can not be used."""
 
 
 class SQLiteFile:
@@ -41,16 +28,18 @@ class SQLiteFile:
 
         Raises BadInput where it is no SQLite file or can not be opened.
         """
-        self.path, self._usable = path, _Usable(path, called)
+        self.path, self._called = path, called
         self._lock = threading.RLock()
         self._at_begin: list[Callable[[sqlite3.Connection], None]] = []
         self._at_commit: list[Callable[[], None]] = []
         self._at_rollback: list[Callable[[], None]] = []
-        with self._usable:
+        try:
             address = f"{path.resolve().as_uri()}?mode={mode}"
             self._db = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
             for pragma in pragmas:
                 self._db.execute(f"PRAGMA {pragma}")
+        except _FAULTS as error:
+            raise self._unusable(error) from error
 
     def watch(
         self,
@@ -69,44 +58,62 @@ class SQLiteFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All that is written within stands afterwards, or none of it."""
-        with self._lock, self._usable:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for begin in self._at_begin:
-                    begin(self._db)
-                yield self._db
-            except BaseException:
-                for rollback in self._at_rollback:
-                    rollback()
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-            for commit in self._at_commit:
-                commit()
+        try:
+            with self._lock:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    for begin in self._at_begin:
+                        begin(self._db)
+                    yield self._db
+                except BaseException:
+                    for rollback in self._at_rollback:
+                        rollback()
+                    self._db.execute("ROLLBACK")
+                    raise
+                self._db.execute("COMMIT")
+                for commit in self._at_commit:
+                    commit()
+        except _FAULTS as error:
+            raise self._unusable(error) from error
 
     def write(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Execute one statement, a transaction of its own: what it changes stands when this returns. The parts that
         watch this file are not told.
         """
-        with self._lock, self._usable:
-            self._db.execute(statement, values)
+        try:
+            with self._lock:
+                self._db.execute(statement, values)
+        except _FAULTS as error:
+            raise self._unusable(error) from error
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a query finds."""
-        with self._lock, self._usable:
-            return self._db.execute(query, values).fetchall()
+        try:
+            with self._lock:
+                return self._db.execute(query, values).fetchall()
+        except _FAULTS as error:
+            raise self._unusable(error) from error
 
     def read_while(self, query: str, values: Sequence[Any], take: Callable[[Any], bool]) -> None:
         """Give `take` the rows that a query finds, one at a time, until it returns False: so much is read."""
-        with self._lock, self._usable:
-            for row in self._db.execute(query, values):
-                if not take(row):
-                    return
+        try:
+            with self._lock:
+                for row in self._db.execute(query, values):
+                    if not take(row):
+                        return
+        except _FAULTS as error:
+            raise self._unusable(error) from error
 
     def find(self, query: str, values: Sequence[Any] = ()) -> Any:
         """The first row that a query finds; None where it finds none."""
-        with self._lock, self._usable:
-            return self._db.execute(query, values).fetchone()
+        try:
+            with self._lock:
+                return self._db.execute(query, values).fetchone()
+        except _FAULTS as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: BaseException) -> BadInput:
+        return BadInput(f"{self._called} can not be used: {error}", file=self.path)
 
     def close(self) -> None:
         with self._lock:

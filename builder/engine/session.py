@@ -90,7 +90,7 @@ class RunSession:
         if self.exam.below is not None:
             raise self.exam.below
         run, operation, models = self.run, self.run.config.operation, self.protocol.models
-        already = read_spent(run.path, run.ledger, self.protocol.prices)
+        already = read_spent(run.path, run.ledger.call_totals(), self.protocol.prices)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
         cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)
         try:

@@ -83,7 +83,7 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
     run = ledger.meta.find_run()
     if run is None:
         return None
-    counts, names = ledger.counts(), run.tiers
+    counts, names, totals = ledger.counts(), run.tiers, ledger.call_totals()
     labels: dict[str, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(names, 0)))
     for record in ledger.instances(InstanceState.DONE):
         labels[record.benchmark].update(names[lock.tier] for lock in record.locks)
@@ -91,8 +91,8 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
         pool=run.protocol["pool"]["version"],
         instances={state.value: counts.get(state, 0) for state in InstanceState},
         labels={benchmark: dict(tiers) for benchmark, tiers in sorted(labels.items())},
-        paid=read_spent(folder, ledger, run.prices),
-        paid_by_model=spent_by_model(ledger, run.prices),
+        paid=read_spent(folder, totals, run.prices),
+        paid_by_model=spent_by_model(totals, run.prices),
         in_vain=spent_in_vain(ledger, run.prices),
         budget=run.operation["budget"],
         errors_retried=ledger.retried_errors(),

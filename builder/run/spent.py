@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,12 +43,12 @@ class ModelSpent:
     usage: Usage = Usage()
 
 
-def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSpent, ...]:
-    """What a run has booked as paid, by model, in the order of their names."""
-    totals: dict[str, list[CallTotal]] = defaultdict(list)
-    for total in ledger.call_totals():
+def spent_by_model(totals: Iterable[CallTotal], prices: Mapping[str, Price]) -> tuple[ModelSpent, ...]:
+    """What a run has booked as paid, by model, in the order of their names; `totals` are its ledger's."""
+    paid: dict[str, list[CallTotal]] = defaultdict(list)
+    for total in totals:
         if total.paid:
-            totals[total.model].append(total)
+            paid[total.model].append(total)
     return tuple(
         ModelSpent(
             model=model,
@@ -59,7 +59,7 @@ def spent_by_model(ledger: Ledger, prices: Mapping[str, Price]) -> tuple[ModelSp
             estimated_calls=sum(total.estimated_calls for total in booked),
             usage=sum((total.usage for total in booked), Usage()),
         )
-        for model, booked in sorted(totals.items())
+        for model, booked in sorted(paid.items())
     )
 
 
@@ -70,12 +70,12 @@ def spent_in_vain(ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
     return Spent(sum(calls for _, calls, _ in found), usd)
 
 
-def read_spent(folder: Path, ledger: Ledger, prices: Mapping[str, Price]) -> Spent:
+def read_spent(folder: Path, totals: Iterable[CallTotal], prices: Mapping[str, Price]) -> Spent:
     """What a run has paid in all its processes, with what a killed one paid and did not record.
 
-    `prices` are by model; one that is not among them costs nothing.
+    `totals` are its ledger's. `prices` are by model; one that is not among them costs nothing.
     """
-    paid = [call for call in ledger.call_totals() if call.paid]
+    paid = [call for call in totals if call.paid]
     usd = sum(prices[call.model].cost(call.usage) for call in paid if call.model in prices)
     total = read_paid_file(folder)
     return Spent(max(total.calls, sum(call.calls for call in paid)), max(total.usd, usd))

@@ -245,7 +245,7 @@ class Ledger:
                     len(outcome.trajectory),
                     outcome.reason[:LONGEST_REASON],
                     exact_json(outcome.grading) if outcome.grading is not None else None,
-                    json.dumps(receipt.attempts, ensure_ascii=False),
+                    exact_json(receipt.attempts),
                 ),
             )
             trial_id = int(cursor.lastrowid or 0)
