@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepdown.runs import build
-from tests.conftest import stepdown
+from tests.conftest import ROOT, stepdown
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +72,20 @@ def test_a_doctor_that_misses_something_says_so_in_its_document_and_exit_code(tm
     (tmp_path / "pool.yaml").write_text(text)
     done = stepdown("doctor", str(tmp_path / "run.yaml"), "--json")
     assert (done.code, json.loads(done.out)["ok"]) == (2, False)
+
+
+@pytest.mark.parametrize(("name", "told"), [("score", b"starting score"), ("status", b"")])
+def test_a_command_that_loads_much_says_on_a_terminal_that_it_has_begun(name: str, told: bytes) -> None:
+    controller, terminal = os.openpty()
+    words = [sys.executable, "-m", "stepdown", name, "--help"]
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal)
+    os.close(terminal)
+    os.set_blocking(controller, False)
+    try:
+        shown = os.read(controller, 1000)
+    except OSError:  # nothing was written, and nobody will
+        shown = b""
+    os.close(controller)
+    assert (done.returncode, shown.strip()) == (0, told)
+    piped = subprocess.run(words, cwd=ROOT, capture_output=True)
+    assert piped.stderr == b""

@@ -45,6 +45,10 @@ COMMANDS = {
 """Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""
 
 
+SLOW = frozenset({"build", "resume", "relabel", "estimate", "judge", "report", "publish", "score", "live", "compare"})
+"""Commands whose libraries may take seconds to load: on a terminal they say at once that they have begun."""
+
+
 class _LazyGroup(click.Group):
     """Imports a subcommand only when it is called, and turns every error that stepdown raises on purpose into one line
     and an exit code."""
@@ -55,6 +59,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in SLOW and not ctx.resilient_parsing and sys.stderr.isatty():
+            click.echo(f"starting {cmd_name}", err=True)
         command: click.Command = import_module(f"stepdown.builder.cli.{cmd_name}").command
         return command
 
