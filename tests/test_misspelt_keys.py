@@ -14,7 +14,7 @@ from stepdown.builder.config.loading import Config
 from stepdown.builder.config.misspelt import unknown_key
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
-from tests.conftest import Shop
+from tests.conftest import Shop, stepdown
 from tests.test_bad_input import refused
 from tests.workshop import config
 
@@ -89,3 +89,16 @@ def test_a_misspelt_parameter_and_a_misspelt_model_are_named_too(shop: Shop) -> 
     model["parameters"] = {}
     settings["operation"]["endpoints"][f"{model['name']}s"] = {}
     refused(shop.build(settings), f"has no model '{model['name']}s': did you mean {model['name']!r}?")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("stauts", "run"), "No such command 'stauts': did you mean 'status'?"),
+        (("doctor", "quikstart"), "comes with stepdown: did you mean 'quickstart'? ("),
+        (("doctor", "nothing-like-it"), "no config of this name comes with stepdown (agent, "),
+    ],
+)
+def test_a_misspelt_command_or_config_is_answered_with_the_nearest_one(words: tuple[str, ...], told: str) -> None:
+    done = stepdown(*words)
+    assert (done.code, told in done.err) == (2, True)

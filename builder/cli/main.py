@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from stepdown.builder.common.secrets import SECRETS
-from stepdown.builder.common.text import printable
+from stepdown.builder.common.text import nearest, printable
 from stepdown.builder.errors import Interrupted, StepdownError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -58,6 +58,8 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
+            if not ctx.resilient_parsing and (near := nearest(cmd_name, COMMANDS)):
+                ctx.fail(f"No such command {cmd_name!r}: did you mean {near!r}?")
             return None
         if cmd_name in SLOW and not ctx.resilient_parsing and sys.stderr.isatty():
             click.echo(f"starting {cmd_name}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stepdown.builder.common.text import nearest
 from stepdown.builder.errors import BadInput
 
 PACKAGE = Path(__file__).parents[2]
@@ -32,6 +33,8 @@ def config_file(named: Path) -> Path:
     if not is_bare or os.path.lexists(named):
         return named
     if named.name not in bundled_configs():
+        near = nearest(named.name, bundled_configs())
+        meant = f": did you mean {near!r}?" if near else ""
         known = ", ".join(bundled_configs())
-        raise BadInput(f"no such file, and no config of this name comes with stepdown ({known})", file=named)
+        raise BadInput(f"no such file, and no config of this name comes with stepdown{meant} ({known})", file=named)
     return CONFIGS / f"{named.name}.yaml"
