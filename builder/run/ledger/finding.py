@@ -12,12 +12,17 @@ from typing import Any
 
 from stepdown.builder.common.sqlite import SQLiteFile
 
-MOST_TRIALS = 50_000
-MOST_STEPS = 8_000
-MOST_CHARACTERS = 16 * 1024 * 1024
-"""What one look goes through at most; one trial, step or text more is begun, never two."""
 _PORTION = 200
 """Instances that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one look goes through at most; one instance, step or text more is begun, never two."""
+
+    trials: int = 50_000
+    steps: int = 8_000
+    characters: int = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Found:
 class Look:
     """What a look came to, and what it went through."""
 
+    bounds: Bounds
     found: list[Found] = field(default_factory=list)
     rest: Place | None = None
     """From where to look on; None where the run ends."""
@@ -99,7 +105,8 @@ class Look:
 
     @property
     def is_spent(self) -> bool:
-        return self.trials >= MOST_TRIALS or self.steps >= MOST_STEPS or self.characters >= MOST_CHARACTERS
+        most = self.bounds
+        return self.trials >= most.trials or self.steps >= most.steps or self.characters >= most.characters
 
 
 SHOWN_MATCHES = 4
@@ -112,9 +119,9 @@ class Finding:
     def __init__(self, file: SQLiteFile) -> None:
         self._file = file
 
-    def find(self, wanted: Wanted, after: Place, most: int) -> Look:
+    def find(self, wanted: Wanted, after: Place, most: int, bounds: Bounds | None = None) -> Look:
         """At most so many of the wanted instances after a place."""
-        look = Look(last=after.instance)
+        look = Look(bounds or Bounds(), last=after.instance)
         at = after
         while True:
             ids = self._portion(wanted, at, look)
@@ -154,7 +161,7 @@ class Finding:
             )
         )
         for place, identity in enumerate(ids):
-            if place and look.trials >= MOST_TRIALS:
+            if place and look.trials >= look.bounds.trials:
                 return ids[:place]
             look.trials += counted.get(identity, 0)
         return ids
@@ -228,18 +235,22 @@ class _TextReader:
         """Which messages have the words: many are shared by instances."""
 
     def read(self, instance: int, of_trial: tuple[str, list[Any]], at: Place) -> tuple[Match | None, Place]:
-        """The first step after a place, in wanted trials of an instance, that has the words; and the last one read."""
-        look, found, last = self._look, None, at
+        """The first step after a place, in wanted trials of an instance, that has the words; and from where to read on:
+        after the last one read, or after the instance where all of it was.
+        """
+        look, found, rest = self._look, None, Place(instance)
         where, values = of_trial
 
         def take(row: Any) -> bool:
-            nonlocal found, last
+            nonlocal found, rest
             trial, step, added, response = row
-            last = Place(instance, trial, step)
             look.steps += 1
             if self._has_words(response) or any(self._message_has_words(text) for text in json.loads(added)):
                 found = Match(trial, step)
-            return found is None and not look.is_spent
+            if found is None and look.is_spent:
+                rest = Place(instance, trial, step)
+                return False
+            return found is None
 
         self._file.read_while(
             "SELECT trials.id, steps.step, steps.added, steps.response FROM trials CROSS JOIN steps "  # noqa: S608
@@ -248,7 +259,7 @@ class _TextReader:
             (instance, at.trial, at.step, *values),
             take,
         )
-        return found, last if look.is_spent else Place(instance)
+        return found, rest
 
     def _message_has_words(self, text: int) -> bool:
         if text not in self._known:

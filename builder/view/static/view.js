@@ -6,8 +6,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const steps = [...document.querySelectorAll("section.step[id]")];
   const follow = (selector) => find(selector)?.click();
 
-  // The step that the reader is at: the last one that begins above the middle of the window.
-  const place = () => steps.findLastIndex((step) => step.getBoundingClientRect().top < window.innerHeight / 2);
+  // The step that the reader is at: the one with the focus, else the last one that begins at the top of the window.
+  function place() {
+    const focused = steps.indexOf(document.activeElement?.closest("section.step"));
+    return focused >= 0 ? focused : steps.findLastIndex((step) => step.getBoundingClientRect().top < 80);
+  }
 
   function move(by) {
     const to = place() + by;
