@@ -132,4 +132,9 @@ def _installed(top: str, folder: Path) -> str:
     elsewhere = [path for path in sys.path if path and Path(path).resolve() != folder.resolve()]
     spec = PathFinder.find_spec(top, elsewhere)
     found = spec.origin if spec else getattr(known, "__file__", None)
-    return str(found) if found and Path(found).resolve().parent != folder.resolve() else ""
+    return str(found) if found and _home_of(Path(found).resolve()) != folder.resolve() else ""
+
+
+def _home_of(file: Path) -> Path:
+    """The folder that a top-level module lies in, a package's being the one above its own."""
+    return file.parent.parent if file.name == "__init__.py" else file.parent
