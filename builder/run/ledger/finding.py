@@ -213,7 +213,7 @@ class Finding:
             if look.is_spent:
                 look.rest = place if one not in found else Place(one)
                 break
-        return [found[one] for one in ids if one in found]
+        return [found[one] for one in ids if one in found and one <= look.last]
 
     def _named_so(self, text: str, ids: list[int]) -> list[int]:
         query = (
