@@ -344,7 +344,7 @@ def run_of(shop: Shop, *options: str) -> Result:
 def test_where_it_is_piped_the_table_is_plain(shop: Shop) -> None:
     result = run_of(shop)
     assert result.code == 0
-    assert result.err == "loading workload tests.workshop:Workshop: its code runs here\n"
+    assert result.err == "loading workload tests.workshop:Workshop from tests/workshop.py: its code runs here\n"
     rows = [line.split("\t") for line in result.out.splitlines() if "\t" in line]
     assert rows[0] == ["tier", "model", *(f"{n} {u}" for n in ("best", "expected", "worst") for u in ("calls", "usd"))]
     assert [row[:3] for row in rows[1:]] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,12 @@ CONFIG, POOL = "run.yaml", "pool.yaml"
 class _Kind:
     """What a folder of one kind begins with. The config's values are those of a bundled one."""
 
-    config: str
+    short: str
+    """For `--help`."""
     what: str
-    parts: tuple[str, ...] = ()
+    """The config's first line."""
+    config: str
+    parts: Sequence[str] = ()
     """What `stepdown install` installs for it."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files of a sample, and where they lie in the package."""
@@ -40,62 +43,7 @@ class _Kind:
     """What somebody writes first, where there is no sample."""
 
 
-KINDS = {
-    "qa": _Kind(
-        "qa-quickstart",
-        "Questions of your own, graded by rule, with two small local models.",
-        ("local",),
-        {"questions.jsonl": "data/questions.jsonl"},
-        {"file": "questions.jsonl"},
-        {
-            "file": "A question a line: an object with id, question and answers; context, group and grading if wanted.",
-            "grading": "How a row without a grading of its own is graded: exact, contains, regex, numeric or judge.",
-        },
-        lacking='questions.jsonl, a line for each: {"id": "a", "question": "...", "answers": ["..."]}',
-    ),
-    "bfcl": _Kind(
-        "quickstart",
-        "Function calls of BFCL with its own checkers, with two small local models.",
-        ("local", "bfcl"),
-        comments={"categories": "Of each category the first n tasks, `all`, or a list of ids."},
-    ),
-    "swebench": _Kind(
-        "swebench",
-        "SWE-bench Verified with eleven models over an API gateway. It costs real money: try a few instances first.",
-        ("swebench",),
-        comments={
-            "dataset": "A data set of the Hub in the format of swebench 5; or `file` with a copy of it.",
-            "limit": "The first so many instances.",
-            "step_limit": "The most steps of an attempt.",
-            "verify_grading": "How often a seed's patch is graded before anything is built on it.",
-            "grading_seconds": "The longest that one run of an instance's tests may take.",
-            "limits": "What an agent's own container may take.",
-        },
-    ),
-    "agent": _Kind(
-        "agent",
-        "An agent program as it is, on small tasks, with two small local models.",
-        ("local",),
-        {"tasks.jsonl": "data/agent/tasks.jsonl", "agent/agent.py": "data/agent/agent.py"},
-        {"file": "tasks.jsonl", "assets": "agent"},
-        {
-            "file": "A task a line: an object with id, prompt, files and grader, as docs/agents.md has them.",
-            "assets": "The folder of the program, and of what else tasks need.",
-            "program": "The program in that folder; it is told an address, a key and a model in its environment.",
-            "command": "How it is started.",
-            "sandbox": "`process` for a program that you trust; `docker` for what runs commands of models.",
-        },
-        lacking="tasks.jsonl with your tasks, and agent/ with your program",
-    ),
-    "harness": _Kind(
-        "example",
-        "A workload of your own, in mine.py, with two small local models below the workload's own answers.",
-        ("local",),
-        {"mine.py": "examples/till.py"},
-        comments={"bills": "What mine.py makes instances of; these keys are yours."},
-        harness="mine:Till",
-    ),
-}
+KINDS = {name: _Kind(**kind) for name, kind in read_yaml(Path(__file__).with_name("init_kinds.yaml")).items()}
 _SOURCE = {"bills": [[3, 12, 4], [25, 8]]}
 _TEST = f'''"""The workload keeps to the contract: run it with `pytest`, or type `stepdown harness check mine:Till`."""
 
@@ -108,27 +56,25 @@ def test_it_keeps_to_the_contract():
 '''
 
 
-@click.command("init")
+_HELP = f"""Write a commented config into FOLDER, by default the one you are in, with all that it names.
+
+\b
+{chr(10).join(f"{name:<10}{kind.short}" for name, kind in KINDS.items())}
+
+No file is ever overwritten. From an empty folder to the first labels:
+
+\b
+stepdown init --kind qa --sample --install
+stepdown build run.yaml --run runs/first
+"""
+
+
+@click.command("init", help=_HELP)
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
 @click.option("--kind", required=True, type=click.Choice(list(KINDS)), help="What is to be labelled.")
 @click.option("--sample", is_flag=True, help="Write sample tasks too, so that the config runs as it is.")
 @click.option("--install", is_flag=True, help="Install what the config needs, as `stepdown install` does.")
 def command(folder: Path, kind: str, sample: bool, install: bool) -> None:
-    """Write a commented config into FOLDER, by default the one you are in, with all that it names.
-
-    \b
-    qa        questions of your own
-    bfcl      function calls, from BFCL's package
-    swebench  issues of real repositories, in Docker; needs a key
-    agent     tasks of your own, worked at by an agent program
-    harness   a workload of your own: an example that uses a tool, and its test
-
-    No file is ever overwritten. From an empty folder to the first labels:
-
-    \b
-    stepdown init --kind qa --sample --install
-    stepdown build run.yaml --run runs/first
-    """
     chosen = KINDS[kind]
     written = _write(folder, dict(_files(chosen, sample or kind == "harness")))
     for file in written:
@@ -174,7 +120,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> list[Path]:
     return list(places)
 
 
-def _install(parts: tuple[str, ...]) -> None:
+def _install(parts: Sequence[str]) -> None:
     from stepdown.builder.cli.install import install_part
 
     for part in parts:

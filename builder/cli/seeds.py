@@ -60,7 +60,7 @@ def convert(
     langfuse  exports of Langfuse: traces with observations, or observations
     langsmith exports of LangSmith: runs, as JSON lines or JSON
     inspect   logs of inspect_ai, .eval or .json
-    swebench  trajectories of mini-swe-agent, .traj.json
+    WORKLOAD  trajectories as a workload's own agent writes them, by the workload's name (.traj.json)
 
     Calls are put together by their growing prefixes: a call goes on from the one whose messages and answer it begins
     with. A trajectory is a line. Its instance id is what the trace names as `instance_id` or `task_id` in its metadata
