@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from stepdown.harnesses.agent.presets import preset_of
 from tests.conftest import ROOT
 
 CACHE = ROOT / ".cache"
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+"""Debian's list."""
 
 
 def installed_opencode() -> Path:
@@ -23,7 +26,10 @@ def installed_opencode() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _says(bin_folder / "opencode", pinned.version):
             command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder)]
-            subprocess.run([*command, f"opencode-ai@{pinned.version}"], check=True, capture_output=True, timeout=900)
+            # npm believes its own list of authorities alone; the machine may know one more.
+            known = {"NODE_EXTRA_CA_CERTS": str(AUTHORITIES)} if AUTHORITIES.exists() else {}
+            program = [*command, f"opencode-ai@{pinned.version}"]
+            subprocess.run(program, check=True, capture_output=True, timeout=900, env={**known, **os.environ})
     return bin_folder
 
 
