@@ -71,7 +71,7 @@ def serving(gated: Callable[[int], Gate], port: int = 0) -> Iterator[RunningServ
 
 
 def _bind(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((HOST, port))
