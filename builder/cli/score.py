@@ -16,14 +16,13 @@ from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.releases.files import refuse_in_a_release
+from stepdown.routing.scores.tables import HEADLINE, interval, percent, tables
 from stepdown.scoring.bank import Bank, open_bank
 from stepdown.scoring.predictions import Predictions
 from stepdown.scoring.rates import PAPER, read_rates
-from stepdown.scoring.result import Metric, Score, ScorePart
+from stepdown.scoring.result import Score, ScorePart
 from stepdown.scoring.score import ScoreSettings, score
 from stepdown.scoring.tokenizers import CHARACTERS, ENCODINGS, load_tokenizer
-
-HEADLINE = {"RowPass": "RowPass", "RowExact": "RowExact", "TrajPass": "TrajPass", "CostSave E": "CostSave"}
 
 
 @click.command("score")
@@ -127,8 +126,8 @@ def command(
     for best in found.best_fixed:
         picks = ", ".join(dict.fromkeys(fold.chosen for fold in best.folds))
         out.print(
-            f"best fixed tier ({best.basis}): {picks}; Combined {_percent(best.chosen['Combined'])}, chosen in "
-            f"hindsight {_percent(best.hindsight['Combined'])}: {best.difference:.2f} points too high",
+            f"best fixed tier ({best.basis}): {picks}; Combined {percent(best.chosen['Combined'])}, chosen in "
+            f"hindsight {percent(best.hindsight['Combined'])}: {best.difference:.2f} points too high",
             markup=False,
         )
     if not found.best_fixed:
@@ -141,7 +140,6 @@ def command(
 def _print_policies(bank: Bank, policies: Sequence[str], settings: ScoreSettings, used: dict[str, Any] | None) -> None:
     """The policies side by side; as JSON where the settings `used` are given."""
     from stepdown.builder.cli import policy_scores
-    from stepdown.routing.scores.tables import tables
 
     found = policy_scores.scored(bank, policies, settings)
     if used is not None:
@@ -159,20 +157,20 @@ def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:
     yield Table(
         "score (percent)",
         ("workload", "rows", *HEADLINE.values(), "Combined"),
-        tuple((part.name, str(part.rows), *(_percent(part.metrics[name].value) for name in names)) for part in parts),
+        tuple((part.name, str(part.rows), *(percent(part.metrics[name].value) for name in names)) for part in parts),
     )
     if resamples:
         yield Table(
             "95% intervals",
             ("workload", *HEADLINE.values(), "Combined"),
-            tuple((part.name, *(_interval(part.metrics[name]) for name in names)) for part in parts),
+            tuple((part.name, *(interval(part.metrics[name]) for name in names)) for part in parts),
             note=f"{resamples} resamples of {found.overall.units} {units}",
         )
     variants = [name for name in found.overall.metrics if name.startswith("CostSave")]
     yield Table(
         "CostSave by accounting variant (percent)",
         ("workload", *(name.removeprefix("CostSave ") for name in variants)),
-        tuple((part.name, *(_percent(part.metrics[name].value) for name in variants)) for part in parts),
+        tuple((part.name, *(percent(part.metrics[name].value) for name in variants)) for part in parts),
         note="E is the score's own: of what the strong tier costs, by whole trajectories. D: by single steps. C: by "
         "single steps, of rows labelled below the strong tier. A: of what these rows' labels would save, failures left "
         "out. B: of what all labels would save, by whole trajectories. -: nothing to save",
@@ -199,9 +197,9 @@ def _tables(found: Score, resamples: int, units: str) -> Iterator[Table]:
         "without a router (percent)",
         ("baseline", *HEADLINE.values(), "Combined"),
         (
-            *((name, *(_percent(each[metric]) for metric in names)) for name, each in found.baselines.items()),
+            *((name, *(percent(each[metric]) for metric in names)) for name, each in found.baselines.items()),
             *(
-                (f"best fixed, {best.basis}{how}", *(_percent(each[metric]) for metric in names))
+                (f"best fixed, {best.basis}{how}", *(percent(each[metric]) for metric in names))
                 for best in found.best_fixed
                 for how, each in (("", best.chosen), (" (hindsight)", best.hindsight))
             ),
@@ -218,14 +216,6 @@ def _refuse_to_overwrite(outcomes: Path, folder: Path, predictions: Path) -> Non
     if outcomes.exists() and (place == predictions.resolve() or place.is_relative_to(folder.resolve())):
         raise BadInput("is one of the files that the score is made from", file=outcomes, field="--rows")
     refuse_in_a_release(outcomes, "--rows")
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _interval(metric: Metric) -> str:
-    return "-" if metric.low is None or metric.high is None else f"{metric.low:.1f}..{metric.high:.1f}"
 
 
 def _json(found: Score, settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs pages on loopback behind their gate, until Ctrl-C."""
+"""Runs a server in a thread of its own until Ctrl-C: pages behind their gate, or any other app."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ GRACE_SECONDS = 5
 
 
 class RunningServer:
-    """A server that runs in a thread of its own. Made by `serving`."""
+    """A server that runs in a thread of its own, on a socket that is bound already."""
 
     def __init__(self, server: uvicorn.Server, bound: socket.socket) -> None:
         self._server = server
         self.port: int = bound.getsockname()[1]
         # Not in the main thread: there uvicorn would take the signals, and raise them again when it has ended.
-        self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="pages")
+        self._thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="server")
         self._thread.start()
         while self.is_alive and not server.started:
             self._thread.join(0.01)
@@ -50,7 +50,7 @@ def serving(gated: Callable[[int], Gate], port: int = 0) -> Iterator[RunningServ
 
     `gated` makes the gate, and the app behind it, for the port that was had.
     """
-    with _bind(port) as bound:
+    with bind(HOST, port) as bound:
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         settings = uvicorn.Config(
             gated(bound.getsockname()[1]),
@@ -70,11 +70,14 @@ def serving(gated: Callable[[int], Gate], port: int = 0) -> Iterator[RunningServ
             server.wait()
 
 
-def _bind(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address; port 0 takes a free one. Raises BadInput where it can not be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With its protocol named, asyncio sends each chunk at once; else a chunk waits 40 ms for the one before.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((HOST, port))
+        bound.bind((host, port))
     except OSError as error:
         bound.close()
         raise BadInput(f"port {port} can not be had: {error.strerror}", field="--port") from None
