@@ -22,6 +22,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from stepdown.builder.common.extras import parts
+
 from tests.conftest import ROOT
 
 NOT_SOURCES = (
@@ -151,7 +153,7 @@ def test_the_wheel_holds_one_package_and_all_that_a_user_needs(wheel: Path) -> N
         expected = {f"stepdown/{folder}/{file.name}" for file in (ROOT / "stepdown" / folder).glob(pattern)}
         assert expected
         assert expected <= names
-    named = ("base.txt", "bfcl.txt", "full.txt", "parts.json", "swebench.txt", "weights.txt")
+    named = {"base.txt", "full.txt", "parts.json"}.union(*(part.files for part in parts().values()))
     pins = {f"stepdown/requirements/{name}" for name in named}
     assert {name for name in names if name.startswith("stepdown/requirements/")} == pins
     assert "stepdown/py.typed" in names
