@@ -23,7 +23,6 @@ import pytest
 import yaml
 
 from stepdown.builder.common.extras import parts
-
 from tests.conftest import ROOT
 
 NOT_SOURCES = (
