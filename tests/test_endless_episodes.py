@@ -12,7 +12,7 @@ import pytest
 from stepdown.builder.artifacts.labelling import label_run
 from stepdown.builder.cache.inventory import Inventory
 from stepdown.builder.config.loading import config_of
-from stepdown.builder.engine import replay
+from stepdown.builder.engine.replay import replayer
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Instance, Prefix, Response, Sample
 from tests.conftest import Shop
@@ -56,7 +56,7 @@ def settings(trips: int | None) -> dict[str, Any]:
 
 
 def test_the_seed_of_an_episode_that_never_halts_ends_at_a_limit(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "MOST_SEED_CALLS", 20)
+    monkeypatch.setattr(replayer, "MOST_SEED_CALLS", 20)
     assert shop.build(settings(None)).code == 0
     assert "no seed passed: stopped at the limit of 20 calls" in str(shop.manifest())
     assert shop.read_json("spend.json")["calls"] == 20
@@ -70,4 +70,4 @@ def test_a_run_that_is_told_to_stop_ends_between_the_steps_of_a_trial(shop: Shop
     with Inventory(shop.run / "cache") as kept:
         assert len(list(kept.read_entries())) == asked
     assert shop.resume().code == 0
-    assert shop.read_json("spend.json")["calls"] == replay.MOST_SEED_CALLS
+    assert shop.read_json("spend.json")["calls"] == replayer.MOST_SEED_CALLS
