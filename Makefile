@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 LINT := .venv-lint
+DOCS := .venv-docs
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 RUN ?= runs/quickstart
 
-.PHONY: quickstart full test lint labelstudio clean pins reference
+.PHONY: quickstart full test lint docs labelstudio clean pins reference
 
 quickstart: $(VENV)/.run  ## real labels from local models, into $(RUN)
 	$(BIN)/stepdown doctor
@@ -27,6 +28,15 @@ lint: $(LINT)/.done  ## ruff, the order of layers, mypy; without stepdown's own 
 $(LINT)/.done: requirements/lint.txt
 	test -x $(LINT)/bin/python || $(PYTHON) -m venv $(LINT)
 	$(LINT)/bin/pip --disable-pip-version-check --quiet install --no-deps -r requirements/lint.txt
+	touch $@
+
+# What the theme would advertise is not of this site.
+docs: $(DOCS)/.done  ## the documentation site, into build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+$(DOCS)/.done: requirements/docs.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip --disable-pip-version-check --quiet install --no-deps -r requirements/docs.txt
 	touch $@
 
 # The SDK weighs half a gigabyte and pins numpy: it gets an environment of its own, and CI does without.
@@ -63,4 +73,4 @@ pins:  ## compile the pinned requirement files anew (needs uv)
 	requirements/compile
 
 clean:
-	rm -rf $(VENV) $(LINT) .labelstudio build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LINT) $(DOCS) .labelstudio build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
