@@ -15,7 +15,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.harnesses.selection import Take
 
 
-class Source(Strict):
+class TaskFileSource(Strict):
     """The `source` of a workload whose tasks lie in a file."""
 
     file: Path
@@ -24,7 +24,7 @@ class Source(Strict):
     """The first n tasks of the file, `all`, or a list of ids. What a structural filter drops counts among the n."""
 
 
-class Upstream(Strict):
+class UpstreamRecord(Strict):
     """A record of a published format. Fields that are not named here are ignored."""
 
     model_config = ConfigDict(extra="ignore")

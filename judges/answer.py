@@ -18,7 +18,7 @@ SOURCE_WORDS = frozenset({"passage", "passages", "source", "sources", "document"
 """After one of these words a number only says which source is meant."""
 
 
-class Answer:
+class AnswerTokens:
     """The tokens of an answer, by sentence."""
 
     def __init__(self, text: str, question: str) -> None:

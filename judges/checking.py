@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stepdown.judges.answer import Answer
+from stepdown.judges.answer import AnswerTokens
 from stepdown.judges.arithmetic import is_reckoned
 from stepdown.judges.binding import Quoted, binding_problem, lacking_figures
 from stepdown.judges.case import JudgeCase
@@ -41,8 +41,8 @@ class QuoteChecker:
     items: tuple[UnsourcedItem, ...]
 
     @cached_property
-    def answer(self) -> Answer:
-        return Answer(self.case.answer, self._question)
+    def answer(self) -> AnswerTokens:
+        return AnswerTokens(self.case.answer, self._question)
 
     @cached_property
     def passages(self) -> Passages:
@@ -175,6 +175,6 @@ class QuoteChecker:
         )
 
 
-def _places(answer: Answer, claims: Iterable[Claim]) -> Iterator[range]:
+def _places(answer: AnswerTokens, claims: Iterable[Claim]) -> Iterator[range]:
     for claim in claims:
         yield from answer.places(claim.answer_quote)

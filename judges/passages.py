@@ -34,7 +34,7 @@ class QuoteFault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Passage:
+class PassageTokens:
     """The tokens of one passage, each with the sentence that it stands in."""
 
     text: Tokens
@@ -43,7 +43,7 @@ class Passage:
     """Of each row of a table, the content stems of the table's head."""
 
     @classmethod
-    def of(cls, passage: EvidencePassage) -> Passage:
+    def of(cls, passage: EvidencePassage) -> PassageTokens:
         tokens: list[str] = []
         sentence_of: list[int] = []
         heads: dict[int, frozenset[str]] = {}
@@ -111,8 +111,8 @@ class Passages:
         self._around: dict[str, frozenset[str]] = {}
 
     @cached_property
-    def _passages(self) -> list[Passage]:
-        return [Passage.of(passage) for passage in self._case.evidence]
+    def _passages(self) -> list[PassageTokens]:
+        return [PassageTokens.of(passage) for passage in self._case.evidence]
 
     @cached_property
     def _whole(self) -> frozenset[tuple[str, ...]]:

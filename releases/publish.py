@@ -16,7 +16,7 @@ from stepdown.audit.settling import review_outcome
 from stepdown.audit.store import FILE_NAME as AUDIT
 from stepdown.audit.store import AuditStore
 from stepdown.builder.common.files import sync_folder, sync_tree, write_document, write_text
-from stepdown.builder.common.locks import Held, take_lock
+from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.common.text import is_id
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.releases.card import card
@@ -192,7 +192,7 @@ def _open_draft(out: Path) -> Iterator[Path]:
     try:
         try:
             take_lock(handle, out)
-        except Held:
+        except LockHeld:
             raise BadInput("another process publishes here", file=out) from None
         for left in draft.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()

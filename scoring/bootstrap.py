@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 
 
-class Bounds(NamedTuple):
+class BootstrapIntervals(NamedTuple):
     """Percentile intervals, each of shape (METRICS, 2); NaN where there is no metric, or nothing to draw from."""
 
     workloads: Mapping[str, NDArray[float64]]
@@ -33,7 +33,7 @@ def whole_groups(sums: NDArray[float64], groups: NDArray[uint64]) -> NDArray[flo
     return out
 
 
-def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> Bounds:
+def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> BootstrapIntervals:
     """Intervals of METRICS from the sums of each workload's units (units by COLUMNS).
 
     Every workload is drawn anew from its own units, as many as it has, so that none is ever left out.
@@ -46,7 +46,7 @@ def bounds(units: Mapping[str, NDArray[float64]], resamples: int, seed: int) -> 
 
 def difference_bounds(
     first: Mapping[str, NDArray[float64]], second: Mapping[str, NDArray[float64]], resamples: int, seed: int
-) -> Bounds:
+) -> BootstrapIntervals:
     """Intervals of METRICS of `second` minus those of `first`, on the same units drawn together (paired).
 
     Both hold the same units in the same order: two assignments of one bank.
@@ -61,7 +61,7 @@ def difference_bounds(
     return _bounds(drawn[1][0] - drawn[0][0], drawn[1][1] - drawn[0][1], single)
 
 
-def _bounds(each: NDArray[float64], overall: NDArray[float64], single: Mapping[str, bool]) -> Bounds:
+def _bounds(each: NDArray[float64], overall: NDArray[float64], single: Mapping[str, bool]) -> BootstrapIntervals:
     """Percentiles over the resamples; nothing for a workload of a single unit."""
     import numpy as np
 
@@ -72,7 +72,7 @@ def _bounds(each: NDArray[float64], overall: NDArray[float64], single: Mapping[s
         edges, edge = (np.nanpercentile(found, inside, axis=0) for found in (each, overall))
     nothing = np.full((each.shape[-1], 2), np.nan)
     workloads = {name: nothing if alone else edges[:, index].T for index, (name, alone) in enumerate(single.items())}
-    return Bounds(workloads, nothing if all(single.values()) else edge.T)
+    return BootstrapIntervals(workloads, nothing if all(single.values()) else edge.T)
 
 
 def _draw(units: NDArray[float64], resamples: int, seed: int, name: str) -> NDArray[float64]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepdown.builder.common.locks import Held, take_lock
+from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.errors import BadInput
 from tests.conftest import Shop, stepdown
 from tests.test_bad_input import refused
@@ -62,7 +62,7 @@ def test_a_lock_is_held_apart_from_one_that_can_not_be_had(tmp_path: Path, monke
     path = tmp_path / "lock"
     with path.open("w") as first, path.open("w") as second:
         take_lock(first.fileno(), path)
-        with pytest.raises(Held):
+        with pytest.raises(LockHeld):
             take_lock(second.fileno(), path)
 
     def fail(*_: object) -> None:

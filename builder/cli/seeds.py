@@ -17,7 +17,7 @@ from stepdown.builder.common.text import is_id, nearest, printable
 from stepdown.builder.errors import BadInput
 
 if TYPE_CHECKING:
-    from stepdown.builder.traces.convert import Wanted
+    from stepdown.builder.traces.convert import ConvertOptions
     from stepdown.builder.traces.matching import Tasks
     from stepdown.harnesses.base import Harness
 
@@ -82,13 +82,13 @@ def convert(
     if reader is not None:
         _of_recordings(reader, trajectories, out, model)
     else:
-        from stepdown.builder.traces.convert import Wanted
+        from stepdown.builder.traces.convert import ConvertOptions
 
-        wanted = Wanted(model, made_by, id_field, _tasks(config, model))
+        wanted = ConvertOptions(model, made_by, id_field, _tasks(config, model))
         _of_traces(trajectories, name, wanted, out)
 
 
-def _of_traces(path: Path, name: str | None, wanted: Wanted, out: Path) -> None:
+def _of_traces(path: Path, name: str | None, wanted: ConvertOptions, out: Path) -> None:
     """Seeds of files that hold calls of models, or logs."""
     from stepdown.builder.traces.convert import convert as seeds_of
     from stepdown.builder.traces.convert import trace_files

@@ -12,7 +12,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 """What a file system says that has no locks, or whose lock server does not answer."""
 
 
-class Held(Exception):
+class LockHeld(Exception):
     """Another process holds the lock."""
 
 
@@ -24,7 +24,7 @@ def take_lock(descriptor: int, path: Path, *, wait: bool = False) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
-        raise Held from None
+        raise LockHeld from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise BadInput(f"can not be locked: {error.strerror}", file=path) from None

@@ -26,7 +26,7 @@ from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
 from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
-from stepdown.builder.models.reasoning import Form, Wanted, forms
+from stepdown.builder.models.reasoning import Form, ReasoningWanted, forms
 from stepdown.builder.models.roads import Roads
 from stepdown.builder.models.warming import PromptWarming
 from stepdown.builder.records import FIRST, WITHOUT_THINKING, Prefix, Reasoning, Response, Sample, Stop, Usage
@@ -64,7 +64,7 @@ class _EndpointState:
         self.outage = Outage(longest_wait)
         self.warming = PromptWarming(clock) if prompt_cache.is_asked(model) else None
         self.takes_marks = self.warming is not None
-        self.wants: Wanted | None = None
+        self.wants: ReasoningWanted | None = None
         self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
         self._longest_answer = 0
         self.closed_until = 0.0

@@ -51,7 +51,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RawReply:
     """What came back, undecoded."""
 
     status: int
@@ -67,7 +67,7 @@ class Connections:
         self._guard = threading.Lock()
         self._tls: ssl.SSLContext | None = None
 
-    def post(self, target: Target, headers: Sequence[Header], body: bytes, until: float) -> Reply:
+    def post(self, target: Target, headers: Sequence[Header], body: bytes, until: float) -> RawReply:
         """The reply to one request; it must be whole by `until` on the monotonic clock, however it comes in.
 
         Raises CutOff, Unusable (it is too long), or what httpx names a TransportError: there was no connection, or it
@@ -116,13 +116,13 @@ class _Line:
             network_backend=_Network(self._clock),
         )
 
-    def post(self, target: Target, headers: Sequence[Header], body: bytes, until: float) -> Reply:
+    def post(self, target: Target, headers: Sequence[Header], body: bytes, until: float) -> RawReply:
         self._clock.until = until
         request = httpcore.Request(b"POST", target.parts, headers=headers, content=body)
         try:
             response = self._pool.handle_request(request)
             try:
-                return Reply(response.status, response.headers, _read_whole(response))
+                return RawReply(response.status, response.headers, _read_whole(response))
             finally:
                 response.close()
         except httpcore.ConnectTimeout:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from stepdown.builder.config.pool import GENERATION_PARAMETERS
-from stepdown.builder.models.connections import LONGEST_BODY, Connections, Header, Reply, Target
+from stepdown.builder.models.connections import LONGEST_BODY, Connections, Header, RawReply, Target
 from stepdown.builder.models.envelope import RawCompletion, chat_completion, read_answer
 from stepdown.builder.models.error_body import body_of, codes, said
 from stepdown.builder.models.errors import Rejected, Unusable, WrongCall
@@ -81,7 +81,7 @@ class Direct:
             raise Unusable(f"HTTP 200 with a body that is no answer: {text}")
         return read_answer(answer, answer)
 
-    def _post(self, address: str, key: str, data: bytes, until: float) -> tuple[Reply, httpx.URL]:
+    def _post(self, address: str, key: str, data: bytes, until: float) -> tuple[RawReply, httpx.URL]:
         """The reply, and the address that gave it: another one where the first has moved."""
         target = self._target(address)
         sign_in = (b"authorization", b"Bearer " + key.encode())
@@ -134,7 +134,7 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         raise WrongCall(f"the request can not be written as JSON: {error}") from None
 
 
-def _decoded(reply: Reply) -> str:
+def _decoded(reply: RawReply) -> str:
     """The body's text. What is no UTF-8 in it is marked as such."""
     packed = (_header(reply, b"content-encoding") or b"identity").strip().lower()
     body = reply.body if packed == b"identity" else _unpacked(packed, reply.body)
@@ -155,11 +155,11 @@ def _unpacked(how: bytes, body: bytes) -> bytes:
     return unpacked
 
 
-def _header(reply: Reply, name: bytes) -> bytes | None:
+def _header(reply: RawReply, name: bytes) -> bytes | None:
     return next((value for given, value in reply.headers if given.lower() == name), None)
 
 
-def _status_error(reply: Reply, text: str, url: httpx.URL) -> httpx.HTTPStatusError:
+def _status_error(reply: RawReply, text: str, url: httpx.URL) -> httpx.HTTPStatusError:
     """The error as httpx has it, with what the body says as its message."""
     headers = [(name, value) for name, value in reply.headers if name.lower() in _TELLING]
     request = httpx.Request("POST", url)

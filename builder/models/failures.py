@@ -17,7 +17,7 @@ from typing import Any
 from stepdown.builder.common.secrets import Secrets
 from stepdown.builder.models import prompt_cache, reasoning, wording
 from stepdown.builder.models.error_body import blamed, body_of, codes, own_words, said
-from stepdown.builder.models.reasoning import Wanted
+from stepdown.builder.models.reasoning import ReasoningWanted
 
 _EMPTY = re.compile(r"(Error code: )?\(?\d*\)?")
 """LiteLLM's message for a body whose form it does not know."""
@@ -53,7 +53,7 @@ class Failure:
     """One short line without keys."""
     wait: float | None = None
     """Seconds that the provider asks to wait."""
-    wants: Wanted | None = None
+    wants: ReasoningWanted | None = None
     """What the API wants of the messages that call tools, where that is why it refuses them."""
     refuses_marks: bool = False
     """Whether it refuses the marks that ask for prompts to be kept."""

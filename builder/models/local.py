@@ -27,7 +27,7 @@ _checked: dict[tuple[str, int, int], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class LocalAddress:
     """Where a local model answers. Without `key` no other program or web page on this machine can ask it."""
 
     url: str
@@ -42,10 +42,10 @@ class Runtime:
     """
 
     def __init__(self) -> None:
-        self._servers: dict[str, tuple[Any, Address]] = {}
+        self._servers: dict[str, tuple[Any, LocalAddress]] = {}
         self._lock = threading.Lock()
 
-    def start(self, model: Model, embeds: bool = False) -> Address:
+    def start(self, model: Model, embeds: bool = False) -> LocalAddress:
         """Start the server of `model`, if it is not running; where it answers: with texts or, where it `embeds`, with
         the mean of a text's vectors. Raises BadInput: not installed.
         """
@@ -152,7 +152,7 @@ def _load_runtime() -> Any:
     return xllamacpp
 
 
-def _start_server(model: Model, embeds: bool) -> tuple[Any, Address]:
+def _start_server(model: Model, embeds: bool) -> tuple[Any, LocalAddress]:
     runtime = _load_runtime()
     path = locate_weights(model)
     assert model.weights is not None
@@ -181,4 +181,4 @@ def _start_server(model: Model, embeds: bool) -> tuple[Any, Address]:
         server = runtime.Server(params)
     except Exception as error:
         raise BadInput(f"llama.cpp does not load {path}: {error}", field=f"{model.name}.weights") from None
-    return server, Address(server.listening_address, key)
+    return server, LocalAddress(server.listening_address, key)

@@ -55,7 +55,7 @@ _UNKNOWN = re.compile(
 )
 
 
-class Wanted(Enum):
+class ReasoningWanted(Enum):
     """What an API says that it wants of the messages that call tools."""
 
     TEXT = auto()
@@ -68,14 +68,14 @@ class Wanted(Enum):
     """None of the fields in which it gave its reasoning."""
 
 
-def wanted(words: str, messages: Sequence[str]) -> Wanted | None:
+def wanted(words: str, messages: Sequence[str]) -> ReasoningWanted | None:
     """What an error wants: by the provider's own words, or by how one of its messages begins. None: it is another."""
     if _TEXT_WANTED.search(words):
-        return Wanted.TEXT
+        return ReasoningWanted.TEXT
     for pattern, kind in (
-        (_BLOCKS_WANTED, Wanted.BLOCKS),
-        (_SIGNATURE_WANTED, Wanted.SIGNATURE),
-        (_UNKNOWN, Wanted.NOTHING),
+        (_BLOCKS_WANTED, ReasoningWanted.BLOCKS),
+        (_SIGNATURE_WANTED, ReasoningWanted.SIGNATURE),
+        (_UNKNOWN, ReasoningWanted.NOTHING),
     ):
         if any(pattern.search(message) for message in messages):
             return kind
@@ -119,7 +119,7 @@ class Form:
 
 
 def forms(
-    model: str, request: Mapping[str, Any], reasoning: Mapping[int, Reasoning], want: Wanted | None
+    model: str, request: Mapping[str, Any], reasoning: Mapping[int, Reasoning], want: ReasoningWanted | None
 ) -> Iterator[Form]:
     """The request with the model's own reasoning as an API wants it; where there are several, later ones are for an API
     that refuses the first. `model` is LiteLLM's name, `reasoning` is by the place of the messages.
@@ -127,20 +127,20 @@ def forms(
     messages: list[Message] = [dict(message) for message in request["messages"]]
     own = {place: fields for place, one in reasoning.items() if (fields := _unsealed(one.sealed))}
     calling = [place for place, message in enumerate(messages) if message.get("tool_calls")]
-    if want is Wanted.NOTHING:
+    if want is ReasoningWanted.NOTHING:
         yield Form(request)
         return
-    if want is not Wanted.BLOCKS or (calling and calling[-1] in own):
+    if want is not ReasoningWanted.BLOCKS or (calling and calling[-1] in own):
         for place, fields in own.items():
             messages[place] = _with_fields(messages[place], fields)
-        if want is Wanted.TEXT:
+        if want is ReasoningWanted.TEXT:
             for place in {*calling, *reasoning}:
                 messages[place][TEXT] = (reasoning[place].text if place in reasoning else "") or _BLANK
-        if want is Wanted.SIGNATURE:
+        if want is ReasoningWanted.SIGNATURE:
             for place in calling:
                 messages[place] = _with_signature(messages[place])
         yield Form(_with_messages(model, request, messages))
-    if want is Wanted.BLOCKS:
+    if want is ReasoningWanted.BLOCKS:
         bare = {name: value for name, value in request.items() if name not in _THINKING}
         yield Form(bare, without_thinking=len(bare) < len(request))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from stepdown.builder.cache.store import is_cache
 from stepdown.builder.common.files import digest_of_folder
-from stepdown.builder.common.locks import Held, take_lock
+from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.common.trees import copy_tree, digest_of_tree
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.operation import OperationConfig
@@ -101,7 +101,7 @@ def _lock(descriptor: int, path: Path) -> None:
     """Take the run for this process; the system gives it free when the process ends, however it ends."""
     try:
         take_lock(descriptor, path)
-    except Held:
+    except LockHeld:
         pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
         raise BadInput(f"another process works on this run{f' (process {pid})' if pid else ''}", file=path) from None
     os.ftruncate(descriptor, 0)

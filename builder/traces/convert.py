@@ -13,7 +13,7 @@ from stepdown.builder.errors import BadInput
 from stepdown.builder.traces import inspect_ai
 from stepdown.builder.traces.calls import ChatCall, LeftOut
 from stepdown.builder.traces.chains import Chains, Link, Trajectory, link_of
-from stepdown.builder.traces.documents import CutOff, Record, at, opened_text, records
+from stepdown.builder.traces.documents import Record, TruncatedRecord, at, opened_text, records
 from stepdown.builder.traces.formats import ENDINGS, FORMATS, INSPECT
 from stepdown.builder.traces.matching import Tasks
 
@@ -31,7 +31,7 @@ _METADATA: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConvertOptions:
     """What somebody asks for, beside the files."""
 
     model: str | None = None
@@ -58,7 +58,7 @@ def format_of(path: Path) -> str | None:
         return INSPECT
     try:
         first = next(iter(records(path)), None)
-    except CutOff:
+    except TruncatedRecord:
         return None
     if first is None:
         return None
@@ -74,7 +74,7 @@ def trace_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(ENDINGS))
 
 
-def convert(files: Iterable[Path], name: str, wanted: Wanted, tell: Callable[[str], None]) -> Converted:
+def convert(files: Iterable[Path], name: str, wanted: ConvertOptions, tell: Callable[[str], None]) -> Converted:
     """The seeds of files of one format. `tell` is told how far it is. Raises BadInput."""
     done = Converted()
     found = list(_of_inspect(files, done) if name == INSPECT else _of_calls(files, name, wanted, done, tell))
@@ -107,7 +107,7 @@ def _log(record: Record) -> Record:
 
 
 def _of_calls(
-    files: Iterable[Path], name: str, wanted: Wanted, done: Converted, tell: Callable[[str], None]
+    files: Iterable[Path], name: str, wanted: ConvertOptions, done: Converted, tell: Callable[[str], None]
 ) -> Iterator[Trajectory]:
     links: list[Link] = []
     for path in files:
@@ -135,7 +135,7 @@ def _calls(path: Path, name: str, done: Converted) -> Iterator[ChatCall]:
                         yield call
             except LeftOut as reason:
                 done.left_out[str(reason)] += 1
-    except CutOff:
+    except TruncatedRecord:
         done.left_out["last lines that were cut off"] += 1
 
 
@@ -175,7 +175,7 @@ def _as_id(value: Any) -> str:
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
-def _refuse_mixed(found: list[Trajectory], wanted: Wanted) -> None:
+def _refuse_mixed(found: list[Trajectory], wanted: ConvertOptions) -> None:
     """Raises BadInput where one name would be given to trajectories of several models."""
     models = sorted({trajectory.models[0] for trajectory in found if len(trajectory.models) == 1})
     if wanted.made_by is not None and wanted.made_by not in models:
@@ -186,7 +186,7 @@ def _refuse_mixed(found: list[Trajectory], wanted: Wanted) -> None:
         raise BadInput(f"several models made them ({known}): say which one is {wanted.model!r}", field="--made-by")
 
 
-def _seed(trajectory: Trajectory, wanted: Wanted) -> dict[str, Any]:
+def _seed(trajectory: Trajectory, wanted: ConvertOptions) -> dict[str, Any]:
     """The line of a trajectory. Raises LeftOut, and BadInput where nobody says which model made it."""
     if len(trajectory.models) > 1:
         raise LeftOut("trajectories whose steps were made by several models")

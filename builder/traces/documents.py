@@ -29,7 +29,7 @@ class Record:
     line: int | None = None
 
 
-class CutOff(Exception):
+class TruncatedRecord(Exception):
     """The last line of a file is the beginning of a record: whoever wrote it was stopped."""
 
 
@@ -64,7 +64,7 @@ def _lines(file: Any, line: bytes, path: Path) -> Iterator[Record]:
                 yield Record(parse_json(line, path, number), path, number)
             except BadInput:
                 if not line.endswith(b"\n"):
-                    raise CutOff from None
+                    raise TruncatedRecord from None
                 raise
         line, number = file.readline(LONGEST_RECORD + 1), number + 1
 

@@ -22,11 +22,11 @@ from stepdown.builder.pages.windows import portion_end
 from stepdown.builder.records import Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState
 from stepdown.builder.run.ledger.browsing import TrialInShort
-from stepdown.builder.run.ledger.finding import Place, Wanted
+from stepdown.builder.run.ledger.finding import SearchPosition, SearchTerms
 from stepdown.builder.view.comparing import compared
 from stepdown.builder.view.listing import listing
 from stepdown.builder.view.prefix import whole_prefix
-from stepdown.builder.view.reading import PageReader, Source, texts_at
+from stepdown.builder.view.reading import PageReader, TextSource, texts_at
 from stepdown.builder.view.shown_run import ShownRun
 from stepdown.builder.view.timeline import timeline
 from stepdown.builder.view.trial import read_trial
@@ -135,7 +135,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             "reason": reason.strip(),
             "q": q.strip(),
         }
-        wanted = Wanted(
+        wanted = SearchTerms(
             benchmark=workload,
             state=state,
             label=_index(run, label),
@@ -145,7 +145,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             reason=reason.strip(),
             text=q.strip(),
         )
-        found = listing(run, wanted, Place.from_text(after))
+        found = listing(run, wanted, SearchPosition.from_text(after))
         given = {key: value for key, value in asked.items() if value}
         return shared.page(
             request,
@@ -239,7 +239,7 @@ def _add_trials(app: FastAPI, shared: _Shared) -> None:
 
 def _add_texts(app: FastAPI, shared: _Shared) -> None:
     @lru_cache(maxsize=4)
-    def numbered(source: Source, number: int) -> tuple[TextView, list[Region]] | None:
+    def numbered(source: TextSource, number: int) -> tuple[TextView, list[Region]] | None:
         """A text, cached while it is fetched in portions: what a ledger keeps does not change."""
         texts = texts_at(shared.run.ledger.browsing, source)
         return (texts[number], texts[number].regions()) if number < len(texts) else None
@@ -258,7 +258,7 @@ def _add_texts(app: FastAPI, shared: _Shared) -> None:
         q: _Words = "",
     ) -> Response:
         """A portion of a long text, as a page of its own or as JSON for the page that has it."""
-        source, query = Source(message, trial, step, grading, tools), q.strip()
+        source, query = TextSource(message, trial, step, grading, tools), q.strip()
         found = numbered(source, number)
         if found is None:
             raise NotThere("There is no such text.")

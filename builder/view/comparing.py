@@ -9,7 +9,7 @@ from stepdown.builder.inspect.explain import TrialCost
 from stepdown.builder.pages.blocks import laid_out
 from stepdown.builder.records import Response
 from stepdown.builder.run.ledger.browsing import TrialInShort
-from stepdown.builder.view.difference import Difference, difference
+from stepdown.builder.view.difference import TextDifference, difference
 from stepdown.builder.view.shown_run import ShownRun
 from stepdown.builder.view.trial import verdict_words
 
@@ -28,7 +28,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TrialComparison:
     """Two trials and their difference."""
 
     left: TrialInShort
@@ -37,22 +37,22 @@ class Comparison:
     right_name: str
     """The steps that they were made for, as ids of rows; of a seed the instance."""
     facts: tuple[Fact, ...]
-    answers: Difference | None
+    answers: TextDifference | None
     """None where neither answer is kept."""
     missing: tuple[int, ...]
     """Trials whose answer is not kept."""
-    gradings: Difference | None
+    gradings: TextDifference | None
     """None where neither has one."""
 
 
-def compared(run: ShownRun, left: TrialInShort, right: TrialInShort) -> Comparison:
+def compared(run: ShownRun, left: TrialInShort, right: TrialInShort) -> TrialComparison:
     """Two trials of a run, of one step or of any."""
     browsing = run.ledger.browsing
     answers = [browsing.response(one.id, one.step) for one in (left, right)]
     texts = [answer_text(found[0]) if found else "" for found in answers]
     gradings = [_laid(browsing.grading(one.id)) for one in (left, right)]
     facts = zip(_facts(run, left), _facts(run, right), strict=True)
-    return Comparison(
+    return TrialComparison(
         left,
         right,
         _name(run, left),

@@ -18,7 +18,7 @@ _SENTENCE = re.compile(rf"[^\n]{{1,{LONGEST_PIECE}}}?(?:[.!?;]\s+|\n|$)|[^\n]{{1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DifferenceLine:
     """Pieces that stand beside each other. `kind` is `same`, `changed`, `removed`, `added`, or `folded`."""
 
     kind: str
@@ -27,10 +27,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TextDifference:
     """Two texts side by side."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[DifferenceLine, ...]
     compared: int
     """Characters of the longer text that were compared."""
     of: int
@@ -43,7 +43,7 @@ class Difference:
         return all(row.kind in ("same", "folded") for row in self.rows)
 
 
-def difference(left: str, right: str) -> Difference:
+def difference(left: str, right: str) -> TextDifference:
     """The difference of two texts, by lines and sentences, as far as it is shown.
 
     >>> [(row.kind, row.left, row.right) for row in difference("a\\nb\\n", "a\\nc\\n").rows]
@@ -53,7 +53,7 @@ def difference(left: str, right: str) -> Difference:
     is_aligned = _pairs(old, new) <= MOST_PAIRS
     compared = max(sum(map(len, old)), sum(map(len, new)))
     rows = tuple(_folded(list(_rows(old, new, _operations(old, new, is_aligned)))))
-    return Difference(rows, compared, max(len(left), len(right)), is_aligned)
+    return TextDifference(rows, compared, max(len(left), len(right)), is_aligned)
 
 
 def pieces(text: str) -> list[str]:
@@ -83,22 +83,22 @@ def _operations(old: Sequence[str], new: Sequence[str], is_aligned: bool) -> Seq
 
 def _rows(
     old: Sequence[str], new: Sequence[str], operations: Sequence[tuple[str, int, int, int, int]]
-) -> Iterator[Row]:
+) -> Iterator[DifferenceLine]:
     for kind, a, b, c, d in operations:
         for place in range(max(b - a, d - c)):
             left = old[a + place] if a + place < b else ""
             right = new[c + place] if c + place < d else ""
             name = "same" if kind == "equal" else "changed" if left and right else "removed" if left else "added"
-            yield Row(name, left, right)
+            yield DifferenceLine(name, left, right)
 
 
-def _folded(rows: Sequence[Row]) -> Iterator[Row]:
+def _folded(rows: Sequence[DifferenceLine]) -> Iterator[DifferenceLine]:
     """The rows; equal ones that are far from any difference are one row."""
     near = set()
     for place, row in enumerate(rows):
         if row.kind != "same":
             near |= set(range(place - CONTEXT, place + CONTEXT + 1))
-    waiting: list[Row] = []
+    waiting: list[DifferenceLine] = []
     for place, row in enumerate(rows):
         if row.kind == "same" and place not in near:
             waiting.append(row)
@@ -109,9 +109,9 @@ def _folded(rows: Sequence[Row]) -> Iterator[Row]:
     yield from _as_one(waiting)
 
 
-def _as_one(rows: Sequence[Row]) -> Iterator[Row]:
+def _as_one(rows: Sequence[DifferenceLine]) -> Iterator[DifferenceLine]:
     if len(rows) <= 1:
         yield from rows
     else:
         text = "".join(row.left for row in rows)
-        yield Row("folded", text, str(len(rows)))
+        yield DifferenceLine("folded", text, str(len(rows)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepdown.builder.inspect.explain import TrialCost
 from stepdown.builder.run.ledger import InstanceRecord
 from stepdown.builder.run.ledger.browsing import TrialInShort
-from stepdown.builder.run.ledger.finding import Found, Place, Wanted
+from stepdown.builder.run.ledger.finding import Found, SearchPosition, SearchTerms
 from stepdown.builder.view.shown_run import ShownRun
 
 PAGE = 40
@@ -42,7 +42,7 @@ class Listing:
     """A page of instances."""
 
     rows: tuple[InstanceRow, ...]
-    rest: Place | None
+    rest: SearchPosition | None
     """From where to look on; None at the run's end."""
     last: int
     """The last instance, by its place in the run, that was looked at."""
@@ -53,7 +53,7 @@ class Listing:
         return len(self.rows) == PAGE
 
 
-def listing(run: ShownRun, wanted: Wanted, after: Place) -> Listing:
+def listing(run: ShownRun, wanted: SearchTerms, after: SearchPosition) -> Listing:
     """The page of wanted instances after a place of the run."""
     ledger = run.ledger
     look = ledger.finding.find(wanted, after, PAGE)

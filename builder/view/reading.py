@@ -50,7 +50,7 @@ class PageReader:
 
     def answer(self, trial: int, step: int) -> ShownTurn | None:
         """What was answered at a step of a trial's own; None where it is not kept."""
-        address = Source(trial=trial, step=step).address
+        address = TextSource(trial=trial, step=step).address
         if self._is_full:
             return ShownTurn(address, None)
         found = self._browsing.response(trial, step)
@@ -66,7 +66,7 @@ class PageReader:
 
     def message(self, text: int, number: int, names: dict[str, str]) -> ShownTurn:
         """A message of a prefix. `names` has the names of the calls so far, by id, and is given those of this one."""
-        address = Source(message=text).address
+        address = TextSource(message=text).address
         if self._is_full:
             return ShownTurn(address, None)
         found = self._browsing.message(text)
@@ -110,7 +110,7 @@ def tool_views(browsing: Browsing, tools: int | None) -> tuple[ToolView, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TextSource:
     """Where texts stand: a message, an answer (a trial and its step), a grading (a trial), or tools."""
 
     message: int | None = None
@@ -125,7 +125,7 @@ class Source:
         return urlencode({name: value for name, value in asdict(self).items() if value is not None})
 
 
-def texts_at(browsing: Browsing, source: Source) -> list[TextView]:
+def texts_at(browsing: Browsing, source: TextSource) -> list[TextView]:
     """The numbered texts of a source, as its page has them; none where there is no such thing."""
     texts = NumberedTexts()
     if source.message is not None:

@@ -33,7 +33,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramAddress:
     """What a program is told of an address."""
 
     url: str
@@ -42,7 +42,7 @@ class Place:
     model: str
 
 
-class Address:
+class EpisodeServers:
     """The servers of this process's episodes. Its thread is started with the first of them."""
 
     def __init__(self) -> None:
@@ -50,13 +50,15 @@ class Address:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
-    def open(self, exchange: Exchange, model: str, listening: socket.socket | None = None) -> Iterator[Place]:
+    def open(self, exchange: Exchange, model: str, listening: socket.socket | None = None) -> Iterator[ProgramAddress]:
         """Serve an exchange while the block runs, under the name of this model.
 
         `listening` is a socket that listens on a loopback interface, perhaps another namespace's; it is closed after.
         """
         sock = listening if listening is not None else _loopback_socket()
-        place = Place(f"http://127.0.0.1:{sock.getsockname()[1]}/v1", f"stepdown-{secrets.token_hex(24)}", model)
+        place = ProgramAddress(
+            f"http://127.0.0.1:{sock.getsockname()[1]}/v1", f"stepdown-{secrets.token_hex(24)}", model
+        )
         loop = self._running_loop()
         try:
             runner = _wait_for(loop, _begin(exchange, place, sock))
@@ -92,7 +94,7 @@ def _wait_for(loop: asyncio.AbstractEventLoop, work: Any) -> Any:
     return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
-async def _begin(exchange: Exchange, place: Place, sock: socket.socket) -> web.AppRunner:
+async def _begin(exchange: Exchange, place: ProgramAddress, sock: socket.socket) -> web.AppRunner:
     from aiohttp import web
 
     app = web.Application(client_max_size=LARGEST_BODY, middlewares=[web.middleware(_Door(exchange, place.key))])

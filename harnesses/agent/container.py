@@ -21,7 +21,7 @@ from stepdown.builder.errors import Lost, Technical
 from stepdown.harnesses.agent import archives
 from stepdown.harnesses.agent.limits import Limits
 from stepdown.harnesses.agent.namespace import listening_in
-from stepdown.harnesses.agent.program import Content, Ended, Names, Program, Room
+from stepdown.harnesses.agent.program import Content, Ended, Names, Program, ProgramSandbox
 from stepdown.harnesses.agent.supervisor import used
 from stepdown.harnesses.agent.workspace import fill, put_program
 from stepdown.harnesses.containers import images
@@ -37,14 +37,14 @@ _LOOK = 0.25
 """Seconds between two looks at whether a program has ended, at most."""
 
 
-class DockerSandbox:
-    """Makes rooms in containers of one image."""
+class DockerSandboxMaker:
+    """Makes sandboxes in containers of one image."""
 
     def __init__(self, engine: Engine, image: str, limits: Limits) -> None:
         self._engine, self._image, self._limits = engine, image, limits
 
     @contextmanager
-    def open(self, workspace: Content, program: Path | None) -> Iterator[Room]:
+    def open(self, workspace: Content, program: Path | None) -> Iterator[ProgramSandbox]:
         """A fresh container; it is removed after the block. Raises Technical and Lost."""
         self._engine.tidy()
         images.ensure(self._engine.client, self._image)
@@ -57,7 +57,7 @@ class DockerSandbox:
                     put_program(Path(folder) / "program", program)
                 for name, inside in (("workspace", "workspace"), ("program", "program"), ("home", "home/agent")):
                     _put(made, "/", archives.folder_archive(Path(folder) / name, inside))
-            yield ContainerRoom(self._engine, self._image, self._limits, made)
+            yield ContainerSandbox(self._engine, self._image, self._limits, made)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _put(container: Any, folder: str, archive: IO[bytes]) -> None:
         container.put_archive(folder, archive)
 
 
-class ContainerRoom:
+class ContainerSandbox:
     """One container, and the program in it."""
 
     def __init__(self, engine: Engine, image: str, limits: Limits, container: Any) -> None:
@@ -102,7 +102,7 @@ class ContainerRoom:
             _put(self._container, folder, archives.files_archive(files))
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], on_end: Callable[[], None]) -> Program:
-        """Start the program; there is one in a room."""
+        """Start the program; there is one in a sandbox."""
         own = {"HOME": _NAMES.home, **environment}
         self._program = ContainerProgram(self._engine, self._container, self._limits, command, own, on_end)
         return self._program

@@ -9,7 +9,7 @@ from pathlib import Path
 from stepdown.builder.errors import Lost, Technical
 from stepdown.builder.records import Message, Prefix, Response, Ruling, Verdict
 from stepdown.harnesses.agent.aliases import Aliases
-from stepdown.harnesses.agent.exchange import Exchange, Held, Next
+from stepdown.harnesses.agent.exchange import Exchange, Next, PendingRequest
 from stepdown.harnesses.agent.grading import (
     CommandGrader,
     Graded,
@@ -20,7 +20,7 @@ from stepdown.harnesses.agent.grading import (
 )
 from stepdown.harnesses.agent.judging import case_of
 from stepdown.harnesses.agent.limits import Limits
-from stepdown.harnesses.agent.program import Ended, Program, Room
+from stepdown.harnesses.agent.program import Ended, Program, ProgramSandbox
 from stepdown.harnesses.agent.reply import Reply
 from stepdown.harnesses.agent.request import ChatRequest
 from stepdown.harnesses.agent.side_calls import SideCalls
@@ -37,7 +37,7 @@ class AgentEpisode(Episode):
         self,
         task: TaskLine,
         folder: Path,
-        room: Room,
+        sandbox: ProgramSandbox,
         exchange: Exchange,
         aliases: Aliases,
         limits: Limits,
@@ -46,10 +46,10 @@ class AgentEpisode(Episode):
     ) -> None:
         """`folder` is the one of the file of tasks; `start` starts the program."""
         self._task, self._folder, self._limits = task, folder, limits
-        self._room, self._exchange, self._aliases, self._side_calls = room, exchange, aliases, side_calls
+        self._sandbox, self._exchange, self._aliases, self._side_calls = sandbox, exchange, aliases, side_calls
         self._ask: Ask | None = None
         self._expected: Prefix | None = None
-        self._held: Held | None = None
+        self._held: PendingRequest | None = None
         self._prefix: Prefix | None = None
         self._last: Response | None = None
         self._steps = self._calls = self._answers = self._side = 0
@@ -96,7 +96,7 @@ class AgentEpisode(Episode):
         rule = next((grader.judge for grader in self._task.grader if not isinstance(grader, _BY_RULE)), None)
         if rule is None or self._graded().verdict is not Verdict.PASS:
             return None
-        with self._room.copied_out() as workspace:
+        with self._sandbox.copied_out() as workspace:
             content = self._task.content(self._folder)
             return case_of(rule, self._task.prompt, content, workspace, self._last_words())
 
@@ -124,7 +124,7 @@ class AgentEpisode(Episode):
             return False
         return coming is Next.STEP
 
-    def _take(self) -> Held:
+    def _take(self) -> PendingRequest:
         """Take the next request. Raises Technical where the program ends without one: no answer led to that. Raises
         Lost where it ends while one waits.
         """
@@ -153,13 +153,13 @@ class AgentEpisode(Episode):
         grown = before.extend(request.messages[len(before.messages) :])
         return grown if grown.tools == request.tools else grown.with_tools(request.tools)
 
-    def _reply(self, held: Held, response: Response) -> None:
+    def _reply(self, held: PendingRequest, response: Response) -> None:
         self._answers += 1
         first = self._calls + 1
         self._calls += len(response.tool_calls)
         self._exchange.answer(held, Reply(self._aliases.response(response), self._answers, first))
 
-    def _answer_side(self, held: Held) -> None:
+    def _answer_side(self, held: PendingRequest) -> None:
         self._side += 1
         if self._side > self._limits.side_calls:
             self._halt(f"it made more than {self._limits.side_calls} side calls")
@@ -211,9 +211,9 @@ class AgentEpisode(Episode):
         graded: list[tuple[str, Graded]] = []
         for number, grader in enumerate(self._task.grader, 1):
             if isinstance(grader, CommandGrader):
-                one = graded_by_command(grader, self._room, self._folder, transcript)
+                one = graded_by_command(grader, self._sandbox, self._folder, transcript)
             elif isinstance(grader, PythonGrader):
-                one = graded_by_python(grader, self._room, self._folder, transcript, self._limits)
+                one = graded_by_python(grader, self._sandbox, self._folder, transcript, self._limits)
             else:
                 continue
             graded.append((f"{number}", one.model_copy(update={"reason": self._aliases.inwards(one.reason)})))

@@ -58,7 +58,7 @@ class NotTaken(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Held:
+class PendingRequest:
     """A request that was made, and who waits for its answer."""
 
     request: ChatRequest
@@ -77,17 +77,17 @@ class Exchange:
         """`is_side` knows side calls, which are taken before any step."""
         self._is_side = is_side
         self._changed = threading.Condition()
-        self._side: list[Held] = []
-        self._new: list[Held] = []
-        self._ordered: list[Held] = []
-        self._taken: deque[Held] = deque(maxlen=MOST_WAITING)
+        self._side: list[PendingRequest] = []
+        self._new: list[PendingRequest] = []
+        self._ordered: list[PendingRequest] = []
+        self._taken: deque[PendingRequest] = deque(maxlen=MOST_WAITING)
         self._ended = False
         self._first_new = self._last_new = 0.0
         self._refused: list[str] = []
 
     # The server's side
 
-    def arrive(self, request: ChatRequest, waiter: Waiter, again: bool = False) -> Held:
+    def arrive(self, request: ChatRequest, waiter: Waiter, again: bool = False) -> PendingRequest:
         """Hold a request. `again`: its client says that it has sent it before. Raises NotTaken."""
         with self._changed:
             if self._ended:
@@ -99,14 +99,14 @@ class Exchange:
             self._changed.notify_all()
             return held
 
-    def left(self, held: Held, waiter: Waiter) -> None:
+    def left(self, held: PendingRequest, waiter: Waiter) -> None:
         """A client has hung up before it had its whole answer. What nobody has begun to answer is forgotten."""
         with self._changed:
             held.waiters.remove(waiter)
             if not held.waiters and not held.taken:
                 self._remove(held)
 
-    def delivered(self, held: Held, waiter: Waiter) -> None:
+    def delivered(self, held: PendingRequest, waiter: Waiter) -> None:
         """A client has its whole answer."""
         with self._changed:
             held.waiters.remove(waiter)
@@ -118,7 +118,7 @@ class Exchange:
             if len(self._refused) < _MOST_REFUSED:
                 self._refused.append(problem)
 
-    def _find_repeated(self, request: ChatRequest, again: bool) -> Held | None:
+    def _find_repeated(self, request: ChatRequest, again: bool) -> PendingRequest | None:
         """The request that this one is another sending of; None for a new one."""
         for held in reversed([*self._taken, *self._side, *self._ordered, *self._new]):
             given_up = not held.waiters and not held.delivered
@@ -126,10 +126,10 @@ class Exchange:
                 return held
         return None
 
-    def _hold(self, request: ChatRequest) -> Held:
+    def _hold(self, request: ChatRequest) -> PendingRequest:
         if self.waiting >= MOST_WAITING:
             raise NotTaken(429, f"more than {MOST_WAITING} requests at once")
-        held = Held(request, self._is_side(request))
+        held = PendingRequest(request, self._is_side(request))
         if held.is_side:
             self._side.append(held)
             return held
@@ -173,12 +173,12 @@ class Exchange:
                     self._changed.wait(left)
             return Next.END
 
-    def take_side(self) -> Held:
+    def take_side(self) -> PendingRequest:
         """The side call that waits, which is to be answered."""
         with self._changed:
             return self._begin(self._side[0])
 
-    def take(self, recorded: Recognises | None = None) -> Held | None:
+    def take(self, recorded: Recognises | None = None) -> PendingRequest | None:
         """The next step, which is to be answered; None where none waits any more.
 
         `recorded` knows the request that was recorded here: it is waited for a little while others are there, and one
@@ -193,7 +193,7 @@ class Exchange:
                 self._changed.wait(wait)
             return None
 
-    def answer(self, held: Held, reply: Reply) -> None:
+    def answer(self, held: PendingRequest, reply: Reply) -> None:
         """Answer a request that was taken."""
         with self._changed:
             held.reply = reply
@@ -206,7 +206,7 @@ class Exchange:
             self._ended = True
             self._changed.notify_all()
 
-    def _next(self, recorded: Recognises | None, start: float, now: float) -> tuple[Held | None, float]:
+    def _next(self, recorded: Recognises | None, start: float, now: float) -> tuple[PendingRequest | None, float]:
         """The step to take, or how many seconds to wait at most before looking again."""
         if recorded is not None:
             own, left = self._find(recorded), max(self._last_new, start) + _GRACE - now
@@ -218,7 +218,7 @@ class Exchange:
             self._ordered, self._new = sorted(self._new, key=_place), []
         return self._ordered[0], 0.0
 
-    def _find(self, recorded: Recognises | None) -> Held | None:
+    def _find(self, recorded: Recognises | None) -> PendingRequest | None:
         """The step that waits and was recorded."""
         if recorded is None:
             return None
@@ -230,18 +230,18 @@ class Exchange:
             return 0.0
         return min(self._last_new + _TOGETHER, self._first_new + _LONGEST_TOGETHER) - now
 
-    def _begin(self, held: Held) -> Held:
+    def _begin(self, held: PendingRequest) -> PendingRequest:
         self._remove(held)
         held.taken = True
         self._taken.append(held)
         return held
 
-    def _remove(self, held: Held) -> None:
+    def _remove(self, held: PendingRequest) -> None:
         for queue in (self._side, self._new, self._ordered):
             if held in queue:
                 queue.remove(held)
 
 
-def _place(held: Held) -> tuple[int, str]:
+def _place(held: PendingRequest) -> tuple[int, str]:
     """Where a request stands among those that were made together."""
     return len(held.request.messages), held.request.digest

@@ -21,14 +21,14 @@ from stepdown.builder.records import Ruling, Verdict
 from stepdown.harnesses.agent import python_grader
 from stepdown.harnesses.agent.limits import Limits
 from stepdown.harnesses.agent.process import run_to_end
-from stepdown.harnesses.agent.program import Content, Room
+from stepdown.harnesses.agent.program import Content, ProgramSandbox
 from stepdown.harnesses.agent.workspace import unsafe
 
 _NOT_RUN = (126, 127)
 """Exit codes of a shell that found no program to run."""
 
 
-class Files(Strict):
+class WorkspaceFiles(Strict):
     """Files by name, and a folder of the user's assets."""
 
     files: dict[str, str] = Field(default_factory=dict)
@@ -51,7 +51,7 @@ class Files(Strict):
         return Content(folder / self.folder if self.folder else None, self.files, copies)
 
 
-class CommandGrader(Files):
+class CommandGrader(WorkspaceFiles):
     """A shell command in the workspace, once the program has ended."""
 
     command: str = Field(min_length=1)
@@ -125,9 +125,9 @@ class Graded(Strict):
     scores: dict[str, float] = Field(default_factory=dict)
 
 
-def graded_by_command(grader: CommandGrader, room: Room, folder: Path, transcript: str) -> Graded:
+def graded_by_command(grader: CommandGrader, sandbox: ProgramSandbox, folder: Path, transcript: str) -> Graded:
     """Run a command grader. Raises Technical where it can not be run."""
-    ended = room.grade(grader.command, grader.content(folder), transcript, grader.seconds)
+    ended = sandbox.grade(grader.command, grader.content(folder), transcript, grader.seconds)
     if ended.code in _NOT_RUN:
         raise Technical(f"the grader can not be run: {ended.told()}")
     if grader.threshold is None:
@@ -138,9 +138,11 @@ def graded_by_command(grader: CommandGrader, room: Room, folder: Path, transcrip
     return graded_by_scores(scores, grader.threshold)
 
 
-def graded_by_python(grader: PythonGrader, room: Room, folder: Path, transcript: str, limits: Limits) -> Graded:
+def graded_by_python(
+    grader: PythonGrader, sandbox: ProgramSandbox, folder: Path, transcript: str, limits: Limits
+) -> Graded:
     """Run a function in a process of its own. Raises Technical where it can not be called, or gives no result."""
-    with room.copied_out() as workspace, tempfile.TemporaryDirectory(prefix="stepdown-grader-") as own:
+    with sandbox.copied_out() as workspace, tempfile.TemporaryDirectory(prefix="stepdown-grader-") as own:
         order = Path(own) / "order.json"
         order.write_text(json.dumps([str(folder), grader.python, str(workspace), transcript]), encoding="utf-8")
         words = [sys.executable, "-I", python_grader.__file__, str(order)]

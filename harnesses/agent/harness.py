@@ -17,15 +17,15 @@ from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import RunStopped, StepdownError
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Sample, digest
 from stepdown.harnesses.agent import volatile
-from stepdown.harnesses.agent.address import Address, Place
+from stepdown.harnesses.agent.address import EpisodeServers, ProgramAddress
 from stepdown.harnesses.agent.aliases import Aliases
 from stepdown.harnesses.agent.clock import Moment, clocked
 from stepdown.harnesses.agent.episode import AgentEpisode
 from stepdown.harnesses.agent.exchange import Exchange
 from stepdown.harnesses.agent.limits import Limits
 from stepdown.harnesses.agent.presets import Pinned, preset_of, with_preset
-from stepdown.harnesses.agent.process import ProcessSandbox
-from stepdown.harnesses.agent.program import Content, Ended, Room, Sandbox
+from stepdown.harnesses.agent.process import ProcessSandboxMaker
+from stepdown.harnesses.agent.program import Content, Ended, ProgramSandbox, SandboxMaker
 from stepdown.harnesses.agent.side_calls import SideCalls
 from stepdown.harnesses.agent.tasks import TaskLine, select, task_of
 from stepdown.harnesses.base import Checkpoint, Harness, Need
@@ -137,7 +137,7 @@ class AgentHarness(Harness):
         self.version = f"{VERSION}+{digest(parts)[:12]}"
         if self._options.sandbox == "process":
             self.runs_here = shlex.join(self._options.command)
-        self._address = Address()
+        self._address = EpisodeServers()
         self._engine = Engine()
         self._checking = threading.Lock()
         self._is_checked = pinned is None
@@ -150,8 +150,8 @@ class AgentHarness(Harness):
         """Docker and the image, where it runs in containers; else the program."""
         image, command, pinned = self._options.image, self._options.command[0], self._options.pinned
         if image is None and pinned is not None:
-            with ProcessSandbox(self._options.limits).open(Content(), None) as room:
-                problem = pinned.problem(_asked(pinned, room))
+            with ProcessSandboxMaker(self._options.limits).open(Content(), None) as sandbox:
+                problem = pinned.problem(_asked(pinned, sandbox))
             yield Need("program", problem is None, problem or f"{pinned.name} {pinned.version}")
             return
         if image is None:
@@ -176,27 +176,27 @@ class AgentHarness(Harness):
         options, limits = self._options, task.bounds(self._options.limits)
         program = folder / options.program if options.program is not None else None
         exchange = Exchange(self._is_side)
-        sandbox = self._sandbox(limits)
+        maker = self._maker(limits)
         with (
-            sandbox.open(task.content(folder), program) as room,
-            self._address.open(exchange, options.model, room.listen()) as place,
+            maker.open(task.content(folder), program) as sandbox,
+            self._address.open(exchange, options.model, sandbox.listen()) as place,
         ):
-            self._check_program(room)
-            aliases = Aliases({**room.names.aliases, place.url: SPELT_URL, place.key: SPELT_KEY})
-            places = _places(task, room, place)
-            room.put(room.names.home, {".stepdown-prompt": task.prompt} | _filled_all(options.home_files, places))
-            room.put(room.names.workspace, _filled_all(options.files, places))
+            self._check_program(sandbox)
+            aliases = Aliases({**sandbox.names.aliases, place.url: SPELT_URL, place.key: SPELT_KEY})
+            places = _places(task, sandbox, place)
+            sandbox.put(sandbox.names.home, {".stepdown-prompt": task.prompt} | _filled_all(options.home_files, places))
+            sandbox.put(sandbox.names.workspace, _filled_all(options.files, places))
             command = clocked(options.clock, [_filled(word, places) for word in options.command])
-            environment = _environment(room, place) | _filled_all(options.environment, places)
+            environment = _environment(sandbox, place) | _filled_all(options.environment, places)
             episode = AgentEpisode(
                 task,
                 folder,
-                room,
+                sandbox,
                 exchange,
                 aliases,
                 limits,
                 options.side_calls,
-                start=lambda: room.start(command, environment, exchange.end),
+                start=lambda: sandbox.start(command, environment, exchange.end),
             )
             try:
                 yield episode
@@ -221,7 +221,7 @@ class AgentHarness(Harness):
         """The mask of the shapes that were found in an instance's seed."""
         return volatile.mask_of({*shapes, *self._options.masks})
 
-    def _check_program(self, room: Room) -> None:
+    def _check_program(self, sandbox: ProgramSandbox) -> None:
         """Look once at the version of a preset's program: labels of another one would be another program's.
 
         Raises RunStopped.
@@ -230,7 +230,7 @@ class AgentHarness(Harness):
         with self._checking:
             if self._is_checked or pinned is None:
                 return
-            if problem := pinned.problem(_asked(pinned, room)):
+            if problem := pinned.problem(_asked(pinned, sandbox)):
                 raise RunStopped(problem)
             self._is_checked = True
 
@@ -238,22 +238,22 @@ class AgentHarness(Harness):
         rule = self._options.side_calls
         return rule is not None and rule.has(request, self._options.model)
 
-    def _sandbox(self, limits: Limits) -> Sandbox:
+    def _maker(self, limits: Limits) -> SandboxMaker:
         if self._options.image is None:
-            return ProcessSandbox(limits)
-        from stepdown.harnesses.agent.container import DockerSandbox
+            return ProcessSandboxMaker(limits)
+        from stepdown.harnesses.agent.container import DockerSandboxMaker
 
-        return DockerSandbox(self._engine, self._options.image, limits)
+        return DockerSandboxMaker(self._engine, self._options.image, limits)
 
 
-def _asked(pinned: Pinned, room: Room) -> Ended:
+def _asked(pinned: Pinned, sandbox: ProgramSandbox) -> Ended:
     """What a program says of its version. A grader's place is one where nothing else runs."""
-    return room.grade(pinned.ask, Content(), "[]", _ASK_SECONDS)
+    return sandbox.grade(pinned.ask, Content(), "[]", _ASK_SECONDS)
 
 
-def _places(task: TaskLine, room: Room, place: Place) -> dict[str, str]:
+def _places(task: TaskLine, sandbox: ProgramSandbox, place: ProgramAddress) -> dict[str, str]:
     """What stands for what in commands, variables and files."""
-    names = room.names
+    names = sandbox.names
     return {
         "prompt": task.prompt,
         "prompt_file": f"{names.home}/.stepdown-prompt",
@@ -280,9 +280,9 @@ def _filled_all(texts: Mapping[str, str], places: Mapping[str, str]) -> dict[str
     return {name: _filled(text, places) for name, text in texts.items()}
 
 
-def _environment(room: Room, place: Place) -> dict[str, str]:
+def _environment(sandbox: ProgramSandbox, place: ProgramAddress) -> dict[str, str]:
     """What every program is given: its address, and what makes two plays alike."""
-    home = room.names.home
+    home = sandbox.names.home
     return {
         "OPENAI_BASE_URL": place.url,
         "OPENAI_API_KEY": place.key,

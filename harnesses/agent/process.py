@@ -27,7 +27,7 @@ from stepdown.builder.common.kept import Kept
 from stepdown.builder.errors import Technical
 from stepdown.harnesses.agent import supervisor
 from stepdown.harnesses.agent.limits import Limits
-from stepdown.harnesses.agent.program import Content, Ended, Names, Program, Room
+from stepdown.harnesses.agent.program import Content, Ended, Names, Program, ProgramSandbox
 from stepdown.harnesses.agent.workspace import fill, put_program
 from stepdown.harnesses.containers.labels import is_dead, owner
 
@@ -35,34 +35,34 @@ _KEPT = 1 << 16
 """Bytes of an output that are kept of its start, and of its end."""
 _MIB = 1 << 20
 _STOP_SECONDS = 30.0
-_ROOM, _OWNER = "stepdown-agent-", "owner"
-"""How the name of a room's folder begins, and the file in it that says whose it is."""
+_PREFIX, _OWNER = "stepdown-agent-", "owner"
+"""How the name of a sandbox's folder begins, and the file in it that says whose it is."""
 
 
-class ProcessSandbox:
-    """Makes rooms on this machine."""
+class ProcessSandboxMaker:
+    """Makes sandboxes on this machine."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
     @contextmanager
-    def open(self, workspace: Content, program: Path | None) -> Iterator[Room]:
-        """A fresh room in the folder of temporary files; it is removed after the block."""
+    def open(self, workspace: Content, program: Path | None) -> Iterator[ProgramSandbox]:
+        """A fresh sandbox in the folder of temporary files; it is removed after the block."""
         _remove_leftovers()
-        root = Path(tempfile.mkdtemp(prefix=_ROOM))
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX))
         (root / _OWNER).write_text(owner(), encoding="utf-8")
-        room = ProcessRoom(root, self._limits)
+        sandbox = ProcessSandbox(root, self._limits)
         try:
             fill(root / "workspace", workspace)
             if program is not None:
                 put_program(root / "program", program)
-            yield room
+            yield sandbox
         finally:
-            room.close()
+            sandbox.close()
             _remove(root)
 
 
-class ProcessRoom:
+class ProcessSandbox:
     """Folders of this machine, and the programs that run in them."""
 
     def __init__(self, root: Path, limits: Limits) -> None:
@@ -246,15 +246,15 @@ def _with_places(command: str, places: Mapping[str, str]) -> str:
 
 @cache
 def _remove_leftovers() -> None:
-    """Remove, once, the rooms of processes that were killed between two programs: no supervisor was there to do it."""
-    for root in Path(tempfile.gettempdir()).glob(f"{_ROOM}*"):
+    """Remove, once, the sandboxes of processes that were killed between two programs, when no supervisor was there."""
+    for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError, ValueError):
             if is_dead((root / _OWNER).read_text(encoding="utf-8")):
                 _remove(root)
 
 
 def _remove(root: Path) -> None:
-    """Remove a room's folders, whatever rights a program gave them."""
+    """Remove a sandbox's folders, whatever rights a program gave them."""
 
     def open_up(remove: Any, path: str, _: Any) -> None:
         with suppress(OSError):

@@ -67,7 +67,7 @@ class Program(Protocol):
         ...
 
 
-class Room(Protocol):
+class ProgramSandbox(Protocol):
     """A sandbox of one episode: a workspace, a home, and what runs in it."""
 
     names: Names
@@ -96,9 +96,9 @@ class Room(Protocol):
         ...
 
 
-class Sandbox(Protocol):
-    """Makes rooms."""
+class SandboxMaker(Protocol):
+    """Makes sandboxes."""
 
-    def open(self, workspace: Content, program: Path | None) -> AbstractContextManager[Room]:
-        """A fresh room; nothing of it is left after the block. Raises Technical."""
+    def open(self, workspace: Content, program: Path | None) -> AbstractContextManager[ProgramSandbox]:
+        """A fresh sandbox; nothing of it is left after the block. Raises Technical."""
         ...

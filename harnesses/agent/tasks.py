@@ -12,10 +12,10 @@ from stepdown.builder.actions.forms import tool_call
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, Response, clean_text
-from stepdown.harnesses.agent.grading import Files, Grader
+from stepdown.harnesses.agent.grading import Grader, WorkspaceFiles
 from stepdown.harnesses.agent.limits import Limits
 from stepdown.harnesses.selection import taken
-from stepdown.harnesses.task_file import Ids, Source, check_id, lines_of
+from stepdown.harnesses.task_file import Ids, TaskFileSource, check_id, lines_of
 
 
 def _said(value: str) -> str:
@@ -56,7 +56,7 @@ class TaskLimits(Strict):
     seconds: float | None = Field(None, gt=0)
 
 
-class TaskLine(Files):
+class TaskLine(WorkspaceFiles):
     """One line of the file. `files` and `folder` are the workspace."""
 
     id: str
@@ -75,7 +75,7 @@ class TaskLine(Files):
         return limits.model_copy(update=self.limits.model_dump(exclude_none=True))
 
 
-class AgentSource(Source):
+class AgentSource(TaskFileSource):
     """The `source` of a workload of agent programs."""
 
     assets: Path | None = None

@@ -13,7 +13,7 @@ from stepdown.harnesses.base import Checkpoint, Episode, Harness, Terms
 from stepdown.harnesses.mtrag.tasks import Passage, Task, carries_feedback, read, why_dropped
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, case_without_answer
-from stepdown.harnesses.task_file import Source
+from stepdown.harnesses.task_file import TaskFileSource
 from stepdown.judges.case import EvidencePassage, Turn
 
 BENCHMARK = "mtrag"
@@ -50,7 +50,7 @@ class MTRAG(Harness):
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks of `source: {file, take}`. Those that the pre-filter drops have a reason. Raises BadInput."""
-        wanted = validated(Source, dict(source), field="source")
+        wanted = validated(TaskFileSource, dict(source), field="source")
         tasks = list(read(wanted.file))
         voted = carries_feedback(tasks)
         ids = taken([task.task_id for task in tasks], wanted.take, field="source.take")

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
-from stepdown.harnesses.task_file import Ids, Upstream, check_id, lines_of
+from stepdown.harnesses.task_file import Ids, UpstreamRecord, check_id, lines_of
 from stepdown.judges.case import Text
 
 SEPARATOR = "<::>"
@@ -19,26 +19,26 @@ SEPARATOR = "<::>"
 _YES, _NO = "yes", "no"
 
 
-class Utterance(Upstream):
+class Utterance(UpstreamRecord):
     """One turn of a conversation."""
 
     speaker: Literal["user", "agent"]
     text: Text
 
 
-class Vote(Upstream):
+class Vote(UpstreamRecord):
     """One annotator's vote on a passage."""
 
     value: str
 
 
-class Feedback(Upstream):
+class Feedback(UpstreamRecord):
     """The annotators' votes on a passage, by annotator."""
 
     relevant: dict[str, Vote] = Field(default_factory=dict)
 
 
-class Passage(Upstream):
+class Passage(UpstreamRecord):
     """A retrieved passage."""
 
     text: Text
@@ -57,7 +57,7 @@ class Passage(Upstream):
         return values.count(_YES) > values.count(_NO)
 
 
-class Task(Upstream):
+class Task(UpstreamRecord):
     """One generation task: the conversation up to a user's turn, the passages, and the accepted answer."""
 
     task_id: str

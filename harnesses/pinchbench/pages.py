@@ -13,7 +13,7 @@ from pydantic import Field
 
 from stepdown.builder.config.validation import Strict, read_text, validated, yaml_value
 from stepdown.builder.errors import BadInput
-from stepdown.harnesses.task_file import Upstream
+from stepdown.harnesses.task_file import UpstreamRecord
 
 _HEAD = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.DOTALL)
 _HEADING = re.compile(r"^##[ \t]+(.+?)[ \t]*$", re.MULTILINE)
@@ -36,21 +36,21 @@ class Copied(Strict):
     dest: str
 
 
-class Weights(Upstream):
+class GradeWeights(UpstreamRecord):
     """What the two parts of a hybrid grade count."""
 
     automated: float = Field(0.5, ge=0)
     llm_judge: float = Field(0.5, ge=0)
 
 
-class Head(Upstream):
+class Head(UpstreamRecord):
     """What stands before the page."""
 
     id: str = Field(min_length=1)
     category: str = ""
     grading_type: Literal["automated", "llm_judge", "hybrid"] = "automated"
     workspace_files: tuple[Annotated[Written | Copied, Field(union_mode="smart")], ...] = ()
-    grading_weights: Weights = Weights()
+    grading_weights: GradeWeights = GradeWeights()
     multi_session: bool = False
     sessions: tuple[Any, ...] = ()
 

@@ -14,7 +14,7 @@ from stepdown.harnesses.qa.grading import LONGEST_PATTERN, SECONDS, GradingRule,
 from stepdown.harnesses.qa.tasks import TaskLine, read
 from stepdown.harnesses.selection import taken
 from stepdown.harnesses.single_answer import JudgedAnswer, SingleAnswer, case_without_answer
-from stepdown.harnesses.task_file import Source
+from stepdown.harnesses.task_file import TaskFileSource
 from stepdown.judges.case import EvidencePassage, Turn
 
 BENCHMARK = "qa"
@@ -51,7 +51,7 @@ class QA(Harness):
 
     def instances(self, source: Mapping[str, Any]) -> Iterator[Instance]:
         """The tasks of `source: {file, take}`. Raises BadInput."""
-        wanted = validated(Source, dict(source), field="source")
+        wanted = validated(TaskFileSource, dict(source), field="source")
         rows = list(read(wanted.file, self._options.grading))
         ids = taken([row.id for _, row, _ in rows], wanted.take, field="source.take")
         yield from (self._instance(line, row, grading) for line, row, grading in rows if row.id in ids)

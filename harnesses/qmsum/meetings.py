@@ -12,7 +12,7 @@ from pydantic import Field
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import digest
-from stepdown.harnesses.task_file import Ids, Upstream, values_of
+from stepdown.harnesses.task_file import Ids, UpstreamRecord, values_of
 from stepdown.judges.case import Text
 
 _MARK = re.compile(r"\{[a-z]{1,30}\}")
@@ -22,14 +22,14 @@ Span = tuple[int, int]
 """The first and the last turn of a span, counted from 0, both included."""
 
 
-class Said(Upstream):
+class Said(UpstreamRecord):
     """One turn of a meeting."""
 
     speaker: Text
     content: Text
 
 
-class Query(Upstream):
+class Query(UpstreamRecord):
     """A query and its accepted answer. `relevant_text_span` has the turns that support it, where known."""
 
     query: Text = Field(min_length=1)
@@ -37,11 +37,11 @@ class Query(Upstream):
     relevant_text_span: tuple[tuple[int, int], ...] = ()
 
 
-class Meeting(Upstream):
+class Meeting(UpstreamRecord):
     """One meeting."""
 
     meeting_id: str | None = None
-    """Upstream's files have none. A meeting without one is named by the digest of its transcript."""
+    """UpstreamRecord's files have none. A meeting without one is named by the digest of its transcript."""
     meeting_transcripts: tuple[Said, ...] = Field(min_length=1)
     general_query_list: tuple[Query, ...] = ()
     specific_query_list: tuple[Query, ...] = ()

@@ -28,7 +28,7 @@ its index, and Python into the head of a compiled one."""
 
 
 @dataclass(slots=True)
-class Files:
+class ContainerFiles:
     """A container's own files."""
 
     taken: int = 0
@@ -55,13 +55,13 @@ class Files:
         elif compiled:
             self.compiled = max(self.compiled, written)
 
-    def since(self, before: Files) -> Files:
+    def since(self, before: ContainerFiles) -> ContainerFiles:
         """The same, with the times of earlier files where they are later."""
         newest, source = max(self.newest, before.newest), max(self.source, before.source)
         return replace(self, newest=newest, source=source, compiled=max(self.compiled, before.compiled))
 
 
-def used(api: Any, container: str, upper: str, limits: Limits) -> Files | None:
+def used(api: Any, container: str, upper: str, limits: Limits) -> ContainerFiles | None:
     """A container's own files, None where these are over a limit. Raises Lost where the host's disk is full.
 
     `upper` is their folder; where it is not on this machine the daemon is asked, which counts no files.
@@ -74,15 +74,15 @@ def used(api: Any, container: str, upper: str, limits: Limits) -> Files | None:
         return _within(upper, most, limits.disk_files)
     found = api.containers(all=True, size=True, filters={"id": container})
     size = sum(each.get("SizeRw") or 0 for each in found)
-    return Files(size, size) if size <= most else None
+    return ContainerFiles(size, size) if size <= most else None
 
 
-def _within(folder: str, most: int, files: int) -> Files | None:
+def _within(folder: str, most: int, files: int) -> ContainerFiles | None:
     """The files of a tree; None for more bytes of disk than `most`, or more files and folders than `files`.
 
     Links are not followed. A tree that is nested too deeply to be looked at is not within any limit.
     """
-    waiting, found, now = [(folder, True)], Files(), time.time()
+    waiting, found, now = [(folder, True)], ContainerFiles(), time.time()
     while waiting:
         place, dated = waiting.pop()
         compiled = place.endswith(f"/{_COMPILED}")

@@ -251,7 +251,7 @@ class SWEBench(Harness):
         shown = volatile.without_durations if self._options.normalize == "durations" else str
         return StepwiseAgent(sandbox, self._config, self._options.step_limit, shown)
 
-    def _sandbox(self, image: str, base: str, since: disk.Files | None = None) -> Sandbox:
+    def _sandbox(self, image: str, base: str, since: disk.ContainerFiles | None = None) -> Sandbox:
         config = self._config
         return self.sandbox_class(
             self._engine, image, base, self._options.limits, config.cwd, {**config.environment, **FIXED}, since

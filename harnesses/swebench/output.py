@@ -28,7 +28,7 @@ _HEADER = struct.Struct(">BxxxL")
 _PIECE = MIB // 4
 
 
-class Kept(kept.Kept):
+class KeptOutput(kept.Kept):
     """The start and the end of what a command prints; all of it where it submits."""
 
     def __init__(self, first: int = FIRST, last: int = LAST) -> None:
@@ -73,7 +73,7 @@ class Stream:
         self._frames = Frames()
         self._read_ahead = self._buffered(attached)
 
-    def read(self, keep: Kept, deadline: float, look: Callable[[], bool] | None = None) -> Stopped | None:
+    def read(self, keep: KeptOutput, deadline: float, look: Callable[[], bool] | None = None) -> Stopped | None:
         """Read on to the end; else why not. `look`, asked every second or so, says whether to go on.
 
         `deadline` is on the monotonic clock. Raises OSError.

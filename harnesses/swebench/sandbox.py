@@ -19,7 +19,7 @@ from stepdown.harnesses.containers.engine import Engine, reaching
 from stepdown.harnesses.containers.labels import KIND, labels, unique_name
 from stepdown.harnesses.swebench import disk
 from stepdown.harnesses.swebench.limits import INIT, MIB, Limits
-from stepdown.harnesses.swebench.output import MOST, Kept, Stopped, Stream
+from stepdown.harnesses.swebench.output import MOST, KeptOutput, Stopped, Stream
 
 MOST_FILES = 20_000
 """Files beyond the image's that a snapshot is taken of: of more, the commands that
@@ -71,7 +71,7 @@ class Sandbox:
         limits: Limits,
         cwd: str,
         environment: Mapping[str, str],
-        since: disk.Files | None = None,
+        since: disk.ContainerFiles | None = None,
     ) -> None:
         """Start a container of `image`. `base` is the instance's own image, which is known to work; of a snapshot,
         `since` tells when its files were written. Raises Lost.
@@ -100,7 +100,7 @@ class Sandbox:
         self._pid = str(details["State"]["Pid"])
         self._running: tuple[str, ...] = ()
         self._upper = disk.upper_folder(details)
-        self._files: disk.Files | None = disk.Files().since(since or disk.Files())
+        self._files: disk.ContainerFiles | None = disk.ContainerFiles().since(since or disk.ContainerFiles())
         self._keeps_fractions = bool(self._upper) and os.access(self._upper, os.W_OK)
 
     @property
@@ -112,7 +112,7 @@ class Sandbox:
         """Run a command to its end, at most so long. Raises Broken and Lost."""
         if len(command.encode()) > LONGEST_COMMAND:
             return Ran(b"", -1, "Argument list too long")
-        keep = Kept()
+        keep = KeptOutput()
         self._let_the_second_end(self._is_racy())
         self._thaw()
         deadline = time.monotonic() + seconds
@@ -144,7 +144,7 @@ class Sandbox:
         return "very many files" if self._files.count > MOST_FILES else self._files.lost
 
     @property
-    def files(self) -> disk.Files | None:
+    def files(self) -> disk.ContainerFiles | None:
         """Its own files after the last command; None where they were over a limit."""
         return self._files
 
@@ -212,7 +212,7 @@ class Sandbox:
             wait = min(1.0, 2 * wait)
         return None
 
-    def _exit_code(self, made: str, kept: Kept) -> int:
+    def _exit_code(self, made: str, kept: KeptOutput) -> int:
         """The command's exit code. A daemon that was started anew knows nothing of it: its output is not believed.
 
         Raises Broken, and what `reaching` turns into Lost.
@@ -293,7 +293,7 @@ class Sandbox:
         with reaching():
             made = api.exec_create(container, list(arguments), stdin=False, workdir=cwd)["Id"]
             stream = Stream(api.exec_start(made, socket=True))
-            keep = Kept()
+            keep = KeptOutput()
             try:
                 stopped = stream.read(keep, time.monotonic() + _PROBE_SECONDS)
             finally:

@@ -29,7 +29,7 @@ class Snapshot:
 
     image: str
     layers: int
-    files: disk.Files = field(default_factory=disk.Files)
+    files: disk.ContainerFiles = field(default_factory=disk.ContainerFiles)
     """The files that the last container added: when they were written."""
 
 
@@ -85,7 +85,7 @@ class Snapshots:
         if not fits:
             self._remove(image)
             return None
-        snapshot = Snapshot(image, layers, sandbox.files or disk.Files())
+        snapshot = Snapshot(image, layers, sandbox.files or disk.ContainerFiles())
         weakref.finalize(snapshot, self._release, image, size)
         return snapshot
 

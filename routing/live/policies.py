@@ -9,7 +9,7 @@ from stepdown.builder.artifacts.rows import read_rows
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.errors import BadInput
 from stepdown.routing.policies.contract import NoChoice, Policy, View
-from stepdown.routing.policies.fixed import Given
+from stepdown.routing.policies.fixed import GivenTiers
 from stepdown.routing.policies.loading import load_policy
 from stepdown.scoring.bank import open_bank
 
@@ -38,4 +38,4 @@ def _policy(name: str, folder: Path | None) -> Policy:
     if not name.startswith(LABELS):
         return load_policy(name, folder)
     bank = open_bank(Path(name.removeprefix(LABELS)))
-    return Given("labels", {row.id: row.target_tier for _, row in read_rows(bank.rows)})
+    return GivenTiers("labels", {row.id: row.target_tier for _, row in read_rows(bank.rows)})

@@ -16,7 +16,7 @@ LIFE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class LastCall:
     """The last call of a model: when it was made, and the prefix that it sent."""
 
     at: float
@@ -31,7 +31,7 @@ class PromptCaches:
 
     def __init__(self, life: float = LIFE) -> None:
         self._life = life
-        self._sent: dict[str, Sent] = {}
+        self._sent: dict[str, LastCall] = {}
 
     def held(self, model: str, prefix: Prefix, now: float) -> tuple[int, float | None]:
         """How many tokens of a prefix a model's cache holds, and the age in seconds of its last call; None: none."""
@@ -46,9 +46,9 @@ class PromptCaches:
         if not usage.cache_read and not usage.cache_write:
             read = min(self.held(model, prefix, at)[0], usage.prompt)
             charged = replace(usage, cache_read=read, cache_write=usage.prompt - read)
-        self._sent[model] = Sent(at, prefix, usage.prompt)
+        self._sent[model] = LastCall(at, prefix, usage.prompt)
         return charged
 
-    def _is_warm(self, sent: Sent, prefix: Prefix, now: float) -> bool:
+    def _is_warm(self, sent: LastCall, prefix: Prefix, now: float) -> bool:
         same_tools = sent.prefix.tools_digest == prefix.tools_digest
         return now - sent.at <= self._life and same_tools and prefix.grew_from(sent.prefix)

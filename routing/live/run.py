@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stepdown.builder.cache.responses import Cache
 from stepdown.builder.cache.store import DiskStore
-from stepdown.builder.common.locks import Held, take_lock
+from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.config.loading import Config
 from stepdown.builder.digests import digest
 from stepdown.builder.engine.progress import RunProgress
@@ -147,7 +147,7 @@ def _held(folder: Path) -> Iterator[None]:
     try:
         take_lock(descriptor, path)
         yield
-    except Held:
+    except LockHeld:
         raise BadInput("another process works on this live run", file=folder) from None
     finally:
         os.close(descriptor)

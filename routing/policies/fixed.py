@@ -62,7 +62,7 @@ class Rules:
         return Choice(view.tiers[0], reason="nothing speaks against it")
 
 
-class Given:
+class GivenTiers:
     """Tiers given by row id, `benchmark/instance_id/step`: labels, as an upper envelope, or recorded choices."""
 
     def __init__(self, name: str, tiers: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from stepdown.builder.common.bundled import CONFIGS
 from stepdown.builder.config.pool import LOCAL, Model, Pool
 from stepdown.builder.config.validation import read_yaml, validated
 from stepdown.builder.errors import BadInput, Technical
-from stepdown.builder.models.local import Address, Runtime
+from stepdown.builder.models.local import LocalAddress, Runtime
 from stepdown.routing.policies.embeddings import Embedder, encodable, of_length_one
 from stepdown.routing.policies.features import shortened
 
@@ -81,7 +81,7 @@ def _ever_shorter(text: str) -> Iterator[str]:
         longest //= 2
 
 
-def _asked(address: Address, text: str) -> list[float] | None:
+def _asked(address: LocalAddress, text: str) -> list[float] | None:
     """The vector of a text; None where the text is too long. Raises Technical where the server fails otherwise."""
     import httpx
 

@@ -36,7 +36,7 @@ class Inputs(Strict):
     """Names of figures of the prefix, in the order of the arrays' columns, after those of the embedding."""
 
 
-class Origin(Strict):
+class PolicyOrigin(Strict):
     """What the policy was made from. No row outside `train` groups was looked at."""
 
     source: str
@@ -64,7 +64,7 @@ class PolicyFile(Strict):
     inputs: Inputs
     settings: JsonObject = Field(default_factory=dict)
     """What its kind was fitted with."""
-    trained_on: Origin
+    trained_on: PolicyOrigin
     arrays_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     report: JsonObject = Field(default_factory=dict)
     """What cross-validation and calibration came to."""

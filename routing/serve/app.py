@@ -23,7 +23,7 @@ from stepdown.builder.errors import RunStopped, StepdownError
 from stepdown.routing.serve.choosing import AUTO, Chooser, Route, UnknownModel
 from stepdown.routing.serve.figures import Figures
 from stepdown.routing.serve.journal import Journal
-from stepdown.routing.serve.upstream import Out, Passing, Upstream
+from stepdown.routing.serve.upstream import ModelEndpoints, Out, Passing
 
 LARGEST_REQUEST = 64 << 20
 _LONGEST_REASON = 200
@@ -34,7 +34,7 @@ class Router:
     """What the server is made of."""
 
     chooser: Chooser
-    upstream: Upstream
+    upstream: ModelEndpoints
     journal: Journal
     figures: Figures
     secrets: Secrets

@@ -20,7 +20,7 @@ MOST_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentPrefix:
     """A prefix that was sent to a model."""
 
     at: float
@@ -43,7 +43,7 @@ class SentPrefixes:
 
     def __init__(self, life: float = LIFE) -> None:
         self._life = life
-        self._sent: OrderedDict[tuple[str, str], Sent] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, str], SentPrefix] = OrderedDict()
 
     def held(self, model: str, prefix: Sequence[str], now: float) -> tuple[int, float | None]:
         """Tokens of a prefix that a model's cache should hold, and the age of what it holds; 0 and None: nothing."""
@@ -57,7 +57,7 @@ class SentPrefixes:
         """A model was sent this prefix, of so many tokens."""
         if not prefix:
             return
-        self._sent[model, prefix[-1]] = Sent(now, tokens)
+        self._sent[model, prefix[-1]] = SentPrefix(now, tokens)
         self._sent.move_to_end((model, prefix[-1]))
         while len(self._sent) > MOST_REMEMBERED:
             self._sent.popitem(last=False)

@@ -19,7 +19,7 @@ from stepdown.routing.serve.app import Router, make_app
 from stepdown.routing.serve.choosing import Chooser
 from stepdown.routing.serve.figures import Figures
 from stepdown.routing.serve.journal import Journal
-from stepdown.routing.serve.upstream import Upstream
+from stepdown.routing.serve.upstream import ModelEndpoints
 
 GRACE_SECONDS = 30
 """How long calls in progress may take when the server ends."""
@@ -52,7 +52,7 @@ def serve(
         names = frozenset(f"{name}:{own}" for name in ("127.0.0.1", "localhost", "[::1]")) if local else frozenset()
         router = Router(
             chooser=Chooser(policy, pool),
-            upstream=Upstream(operation),
+            upstream=ModelEndpoints(operation),
             journal=Journal(log),
             figures=Figures(),
             secrets=secrets,

@@ -47,7 +47,7 @@ class Passing:
     collected: Collected
 
 
-class Upstream:
+class ModelEndpoints:
     """The endpoints of a pool. Used within one event loop."""
 
     def __init__(self, operation: OperationConfig) -> None:

@@ -11,7 +11,7 @@ from stepdown.builder.common.files import digest_of
 from stepdown.builder.errors import BadInput
 from stepdown.routing.policies.embeddings import HASHED
 from stepdown.routing.policies.features import FIGURES, refuse_unknown
-from stepdown.routing.policies.stored import Inputs, Kind, Origin, PolicyFile, refuse_taken, write_policy
+from stepdown.routing.policies.stored import Inputs, Kind, PolicyFile, PolicyOrigin, refuse_taken, write_policy
 from stepdown.routing.policies.trained import Reader, of_length_one
 from stepdown.routing.training.examples import Example, Examples, read_examples
 from stepdown.routing.training.fitting import fit_logistic, scale
@@ -99,12 +99,12 @@ def _settings(settings: TrainSettings) -> dict[str, Any]:
     return found
 
 
-def _origin(bank: Bank, examples: Examples, kind: Kind) -> Origin:
+def _origin(bank: Bank, examples: Examples, kind: Kind) -> PolicyOrigin:
     fitted = examples.fitting + (examples.calibration if kind == "nearest" else ())
     apart = () if kind == "nearest" else examples.calibration
     manifest = bank.manifest
     named = " ".join(str(manifest[key]) for key in ("name", "version") if manifest.get(key))
-    return Origin(
+    return PolicyOrigin(
         source=named or ", ".join(sorted({one.group.partition("/")[0] for one in fitted})),
         rows_sha256=digest_of(bank.rows) or "",
         rows=len(fitted),

@@ -54,7 +54,7 @@ class RouterResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
+class HeldOutProbabilities:
     """Probabilities of success on held-out items."""
 
     values: NDArray[float64]
@@ -90,7 +90,7 @@ def features(texts: Sequence[str] | None, groups: Sequence[str], training: NDArr
 
 def predict(
     outcomes: NDArray[float64], folds: NDArray[int64], texts: Sequence[str] | None, groups: Sequence[str]
-) -> Predictions:
+) -> HeldOutProbabilities:
     """Each item's chances under each model, by fits that have seen none of its fold. An outcome of 0.5 or more counts
     as success; a fold in which a model has one outcome only gives its share of successes, and no AUROC.
     """
@@ -113,7 +113,7 @@ def predict(
             if len(np.unique(succeeded[here, model])) == 2:
                 scores[model].append(auroc(values[here, model], succeeded[here, model]))
     means = tuple(float(np.mean(found)) if found else None for found in scores)
-    return Predictions(values, marginal, means)
+    return HeldOutProbabilities(values, marginal, means)
 
 
 def _fitted(known: Any, training: NDArray[bool_], held: NDArray[bool_], truth: NDArray[bool_]) -> NDArray[float64]:
@@ -141,7 +141,9 @@ def auroc(scores: NDArray[float64], truth: NDArray[bool_]) -> float:
     return float((ranks[truth].sum() - good * (good + 1) / 2) / (good * (len(truth) - good)))
 
 
-def route(outcomes: NDArray[float64], folds: NDArray[int64], predicted: Predictions, shrinkage: float) -> RouterResult:
+def route(
+    outcomes: NDArray[float64], folds: NDArray[int64], predicted: HeldOutProbabilities, shrinkage: float
+) -> RouterResult:
     """The router that takes the model of the highest shrunken value, beside the honest fixed model."""
     import numpy as np
 

@@ -16,12 +16,12 @@ import pytest
 from openai import APIStatusError, OpenAI
 
 from stepdown.builder.records import Response, Stop, ToolCall, Usage
-from stepdown.harnesses.agent.address import LARGEST_BODY, Address, Place
-from stepdown.harnesses.agent.exchange import MOST_WAITING, Exchange, Held, Next, Recognises
+from stepdown.harnesses.agent.address import LARGEST_BODY, EpisodeServers, ProgramAddress
+from stepdown.harnesses.agent.exchange import MOST_WAITING, Exchange, Next, PendingRequest, Recognises
 from stepdown.harnesses.agent.reply import Reply
 from stepdown.harnesses.agent.request import ChatRequest
 
-ADDRESS = Address()
+ADDRESS = EpisodeServers()
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
 
@@ -33,7 +33,9 @@ class Got:
     text: str
 
 
-def got(place: Place, method: str, path: str, raw: bytes, headers: Mapping[str, str], timeout: float = 20) -> Got:
+def got(
+    place: ProgramAddress, method: str, path: str, raw: bytes, headers: Mapping[str, str], timeout: float = 20
+) -> Got:
     """Ask by the plainest client there is, which sends what it is told."""
     connection = http.client.HTTPConnection(place.url.split("/")[2], timeout=timeout)
     try:
@@ -49,7 +51,7 @@ def got(place: Place, method: str, path: str, raw: bytes, headers: Mapping[str, 
 class Served:
     """An open address with its exchange."""
 
-    place: Place
+    place: ProgramAddress
     exchange: Exchange
 
     def client(self, **settings: Any) -> OpenAI:
@@ -60,7 +62,7 @@ class Served:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return got(self.place, "POST", "/v1/chat/completions", raw, named, timeout)
 
-    def take(self, recorded: Recognises | None = None) -> Held:
+    def take(self, recorded: Recognises | None = None) -> PendingRequest:
         """Take the next step."""
         assert self.exchange.wait(20, recorded) is Next.STEP
         held = self.exchange.take(recorded)

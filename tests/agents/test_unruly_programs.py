@@ -59,9 +59,9 @@ def processes(folder: Path) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the rooms are; after each test nothing is there, and nothing runs."""
-    folder = tmp_path_factory.mktemp("rooms")
+def sandboxes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the sandboxes are; after each test nothing is there, and nothing runs."""
+    folder = tmp_path_factory.mktemp("sandboxes")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield folder
     assert processes(folder) == []
@@ -133,7 +133,7 @@ def test_side_calls_are_answered_by_the_model_that_is_named(tmp_path: Path) -> N
     assert asked == [("small", "a title")] * 5
 
 
-def test_nothing_outlives_stepdown_where_it_is_killed(tmp_path: Path, rooms: Path) -> None:
+def test_nothing_outlives_stepdown_where_it_is_killed(tmp_path: Path, sandboxes: Path) -> None:
     """No handler runs after kill -9: the supervisor notices by itself."""
     task = {"id": "one", "prompt": "hangs", "grader": {"command": "true"}}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(task) + "\n")
@@ -150,11 +150,11 @@ with harness.open(instance) as episode:
     threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
     episode.advance(Response("go on"))
 """
-    environment = {**os.environ, "TMPDIR": str(rooms)}
+    environment = {**os.environ, "TMPDIR": str(sandboxes)}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == -9, done.stderr
     deadline = time.monotonic() + 30
-    while (processes(rooms) or any(rooms.iterdir())) and time.monotonic() < deadline:
+    while (processes(sandboxes) or any(sandboxes.iterdir())) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
@@ -181,11 +181,11 @@ def test_a_moment_that_is_none_is_refused(tmp_path: Path) -> None:
         made(tmp_path, "x", clock="tomorrow")
 
 
-def test_the_room_of_a_process_that_was_killed_is_removed_at_the_next_start(tmp_path: Path, rooms: Path) -> None:
+def test_the_sandbox_of_a_process_that_was_killed_is_removed_at_the_next_start(tmp_path: Path, sandboxes: Path) -> None:
     for name, whose in (("stepdown-agent-dead", owner().rpartition(":")[0] + ":1"), ("stepdown-agent-live", owner())):
-        (rooms / name).mkdir()
-        (rooms / name / "owner").write_text(whose)
+        (sandboxes / name).mkdir()
+        (sandboxes / name / "owner").write_text(whose)
     process._remove_leftovers.cache_clear()
     assert played(*made(tmp_path, "crashes")).verdict is Verdict.PASS
-    assert [room.name for room in rooms.iterdir()] == ["stepdown-agent-live"]
-    shutil.rmtree(rooms / "stepdown-agent-live")
+    assert [sandbox.name for sandbox in sandboxes.iterdir()] == ["stepdown-agent-live"]
+    shutil.rmtree(sandboxes / "stepdown-agent-live")

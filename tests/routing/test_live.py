@@ -31,7 +31,7 @@ from stepdown.routing.live.records import LiveStep, LiveTask, TaskState
 from stepdown.routing.live.run import run_live
 from stepdown.routing.live.store import LiveStore
 from stepdown.routing.policies.contract import Choice, NoChoice, Policy, View
-from stepdown.routing.policies.fixed import Always, Chance, Given
+from stepdown.routing.policies.fixed import Always, Chance, GivenTiers
 
 PLAN = [[0, 0, 3, 1, 0], [0, 3, 0, 0], [1, 0, 0], [0, 0, 0]]
 LABELS = {
@@ -66,8 +66,8 @@ class Watchful:
         return Choice("high", model="3-1" if view.step == 2 else "3-0")
 
 
-def _gold() -> Given:
-    return Given("labels", LABELS)
+def _gold() -> GivenTiers:
+    return GivenTiers("labels", LABELS)
 
 
 def _config(folder: Path, plan: Sequence[Sequence[int]] = PLAN, operation: dict[str, Any] | None = None) -> Path:

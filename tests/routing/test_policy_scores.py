@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from stepdown.builder.cli.main import main
 from stepdown.builder.errors import BadInput
 from stepdown.routing.policies.contract import Choice, NoChoice, View
-from stepdown.routing.policies.fixed import Always, Chance, Given, Rules
+from stepdown.routing.policies.fixed import Always, Chance, GivenTiers, Rules
 from stepdown.routing.policies.trained import load_trained
 from stepdown.routing.scores.comparing import score_policies
 from stepdown.routing.scores.in_sample import NearestInSample
@@ -121,7 +121,7 @@ def test_a_policy_that_names_no_tier_is_named(bank: Bank) -> None:
 
 def test_the_labels_themselves_are_exact(bank: Bank) -> None:
     rows = [json.loads(line) for line in bank.rows.read_text().splitlines()]
-    gold = Given("labels", {row["id"]: row["target_tier"] for row in rows})
+    gold = GivenTiers("labels", {row["id"]: row["target_tier"] for row in rows})
     [found] = score_policies(bank, [gold], _settings())
     assert found.score.overall.metrics["RowExact"].value == 100.0
 

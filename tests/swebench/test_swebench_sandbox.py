@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from stepdown.builder.errors import Lost
 from stepdown.harnesses.containers.engine import Engine
 from stepdown.harnesses.swebench.limits import MIB, Limits
-from stepdown.harnesses.swebench.output import Frames, Kept
+from stepdown.harnesses.swebench.output import Frames, KeptOutput
 from stepdown.harnesses.swebench.sandbox import Broken, Sandbox
 
 docker_mark = pytest.mark.docker
@@ -237,7 +237,7 @@ def test_a_container_that_somebody_else_removes_or_stops_is_lost(start: Start, d
 
 @given(st.lists(st.binary(max_size=30), max_size=12), st.integers(0, 40), st.integers(1, 40))
 def test_the_first_and_the_last_bytes_are_kept(pieces: list[bytes], first: int, last: int) -> None:
-    kept, whole = Kept(first, last), b"".join(pieces)
+    kept, whole = KeptOutput(first, last), b"".join(pieces)
     for piece in pieces:
         kept.add(piece)
     assert kept.total == len(whole)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.view import NEEDLE, pages, write_run
 from stepdown.builder.run.ledger import Ledger
-from stepdown.builder.run.ledger.finding import Bounds, Place, Wanted
+from stepdown.builder.run.ledger.finding import LookBounds, SearchPosition, SearchTerms
 from stepdown.builder.run.reading import open_begun_ledger
 from stepdown.builder.view.listing import PAGE
 from stepdown.builder.view.reading import MOST_READ, PageReader
@@ -119,29 +119,29 @@ def test_words_at_the_end_of_a_huge_answer_are_found_and_shown(view: View) -> No
 
 @given(
     bounds=st.builds(
-        Bounds,
+        LookBounds,
         trials=st.integers(1, 40),
         steps=st.integers(1, 60),
         characters=st.integers(1, 9_000),
     ),
     wanted=st.sampled_from(
         [
-            Wanted(verdict="fail", model="0-1"),
-            Wanted(verdict="refused"),
-            Wanted(text="Piece 6 of task 3"),
-            Wanted(text="0-1 3", verdict="fail"),
-            Wanted(text="task-8"),
-            Wanted(text="nowhere"),
+            SearchTerms(verdict="fail", model="0-1"),
+            SearchTerms(verdict="refused"),
+            SearchTerms(text="Piece 6 of task 3"),
+            SearchTerms(text="0-1 3", verdict="fail"),
+            SearchTerms(text="task-8"),
+            SearchTerms(text="nowhere"),
         ]
     ),
     most=st.sampled_from([1, 7, 40]),
 )
 @settings(max_examples=25)
 def test_a_look_in_small_parts_finds_what_one_look_finds(
-    small: Ledger, bounds: Bounds, wanted: Wanted, most: int
+    small: Ledger, bounds: LookBounds, wanted: SearchTerms, most: int
 ) -> None:
-    def found(most: int, bounds: Bounds | None) -> list[int]:
-        at: Place | None = Place()
+    def found(most: int, bounds: LookBounds | None) -> list[int]:
+        at: SearchPosition | None = SearchPosition()
         instances: list[int] = []
         while at is not None:
             look = small.finding.find(wanted, at, most, bounds)
@@ -152,17 +152,19 @@ def test_a_look_in_small_parts_finds_what_one_look_finds(
             at = look.rest
         return instances
 
-    assert found(most, bounds) == found(10_000, Bounds(1 << 40, 1 << 40, 1 << 40))
+    assert found(most, bounds) == found(10_000, LookBounds(1 << 40, 1 << 40, 1 << 40))
 
 
 def test_a_look_goes_through_no_more_than_its_bounds(view: View) -> None:
-    bounds = Bounds(trials=100, steps=1 << 40, characters=1 << 40)
-    look = view.ledger.finding.find(Wanted(verdict="refused"), Place(), 40, bounds)
+    bounds = LookBounds(trials=100, steps=1 << 40, characters=1 << 40)
+    look = view.ledger.finding.find(SearchTerms(verdict="refused"), SearchPosition(), 40, bounds)
     of_one = 1 + 2 * (LENGTH // 3)
-    assert (look.found, look.rest) == ([], Place(look.last))
+    assert (look.found, look.rest) == ([], SearchPosition(look.last))
     assert 100 <= look.trials < 100 + of_one
-    look = view.ledger.finding.find(Wanted(text="nowhere"), Place(), 40, Bounds(1 << 40, 50, 1 << 40))
+    look = view.ledger.finding.find(SearchTerms(text="nowhere"), SearchPosition(), 40, LookBounds(1 << 40, 50, 1 << 40))
     assert (look.steps, look.rest is not None) == (50, True)
-    look = view.ledger.finding.find(Wanted(text="nowhere"), Place(INSTANCES - 1), 40, Bounds(1 << 40, 1 << 40, 10))
+    look = view.ledger.finding.find(
+        SearchTerms(text="nowhere"), SearchPosition(INSTANCES - 1), 40, LookBounds(1 << 40, 1 << 40, 10)
+    )
     assert look.steps == 1
-    assert look.rest == Place(INSTANCES, (1 + 2 * (LENGTH // 3)) * (INSTANCES - 1) + 1, 1)
+    assert look.rest == SearchPosition(INSTANCES, (1 + 2 * (LENGTH // 3)) * (INSTANCES - 1) + 1, 1)

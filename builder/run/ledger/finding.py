@@ -17,7 +17,7 @@ _PORTION = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LookBounds:
     """What one look goes through at most; one instance, step or text more is begun, never two."""
 
     trials: int = 50_000
@@ -26,7 +26,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchTerms:
     """What is looked for. Empty fields ask for nothing."""
 
     benchmark: str = ""
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchPosition:
     """Where to look on: after this instance, trial and step."""
 
     instance: int = 0
@@ -56,7 +56,7 @@ class Place:
     step: int = 0
 
     @classmethod
-    def from_text(cls, text: str) -> Place:
+    def from_text(cls, text: str) -> SearchPosition:
         """The inverse of `str`; the beginning for anything else.
 
         >>> Place.from_text(str(Place(3, 2, 1))), Place.from_text("x")
@@ -93,9 +93,9 @@ class Found:
 class Look:
     """What a look came to, and what it went through."""
 
-    bounds: Bounds
+    bounds: LookBounds
     found: list[Found] = field(default_factory=list)
-    rest: Place | None = None
+    rest: SearchPosition | None = None
     """From where to look on; None where the run ends."""
     last: int = 0
     """The last instance that was looked at."""
@@ -119,9 +119,9 @@ class Finding:
     def __init__(self, file: SQLiteFile) -> None:
         self._file = file
 
-    def find(self, wanted: Wanted, after: Place, most: int, bounds: Bounds | None = None) -> Look:
+    def find(self, wanted: SearchTerms, after: SearchPosition, most: int, bounds: LookBounds | None = None) -> Look:
         """At most so many of the wanted instances after a place."""
-        look = Look(bounds or Bounds(), last=after.instance)
+        look = Look(bounds or LookBounds(), last=after.instance)
         at = after
         while True:
             ids = self._portion(wanted, at, look)
@@ -130,16 +130,16 @@ class Finding:
             look.found += self._among(wanted, ids, at, look)
             if len(look.found) > most:  # one more, to know that there is one
                 del look.found[most:]
-                look.rest = Place(look.found[-1].instance)
+                look.rest = SearchPosition(look.found[-1].instance)
                 return look
             if look.rest is not None:
                 return look
-            at = Place(ids[-1])
+            at = SearchPosition(ids[-1])
             if look.is_spent:
                 look.rest = at
                 return look
 
-    def _portion(self, wanted: Wanted, at: Place, look: Look) -> list[int]:
+    def _portion(self, wanted: SearchTerms, at: SearchPosition, look: Look) -> list[int]:
         """The next instances that may be wanted: as many as one look may go through the trials of."""
         where, values = ["id > ?" if not at.trial else "id >= ?"], [at.instance]
         for column, value in (("benchmark", wanted.benchmark), ("state", wanted.state)):
@@ -166,7 +166,7 @@ class Finding:
             look.trials += counted.get(identity, 0)
         return ids
 
-    def _among(self, wanted: Wanted, ids: list[int], at: Place, look: Look) -> list[Found]:
+    def _among(self, wanted: SearchTerms, ids: list[int], at: SearchPosition, look: Look) -> list[Found]:
         if not wanted.asks_of_trials and not wanted.text:
             look.last = ids[-1]
             return [Found(identity) for identity in ids]
@@ -176,7 +176,7 @@ class Finding:
         look.last = ids[-1]
         return [matching[one] for one in ids if one in matching]
 
-    def _by_trials(self, wanted: Wanted, ids: list[int]) -> dict[int, Found]:
+    def _by_trials(self, wanted: SearchTerms, ids: list[int]) -> dict[int, Found]:
         """Those of the instances that have a wanted trial, or are themselves held back for a wanted reason."""
         where, values = _of_trial(wanted)
         rows = self._file.read(
@@ -196,7 +196,7 @@ class Finding:
                 matches.setdefault(instance, [])
         return {one: Found(one, tuple(found[:SHOWN_MATCHES]), len(found)) for one, found in matches.items()}
 
-    def _by_text(self, wanted: Wanted, ids: list[int], at: Place, look: Look) -> list[Found]:
+    def _by_text(self, wanted: SearchTerms, ids: list[int], at: SearchPosition, look: Look) -> list[Found]:
         """Those of the instances that have the words, each with the first place where they are. A look that is spent
         within an instance goes on there.
         """
@@ -206,12 +206,12 @@ class Finding:
         place = at
         for one in ids:
             if one not in found:
-                match, place = reader.read(one, _of_trial(wanted), at if one == begun else Place(one))
+                match, place = reader.read(one, _of_trial(wanted), at if one == begun else SearchPosition(one))
                 if match is not None:
                     found[one] = Found(one, (match,), 1)
             look.last = one
             if look.is_spent:
-                look.rest = place if one not in found else Place(one)
+                look.rest = place if one not in found else SearchPosition(one)
                 break
         return [found[one] for one in ids if one in found and one <= look.last]
 
@@ -234,11 +234,13 @@ class _TextReader:
         self._known: dict[int, bool] = {}
         """Which messages have the words: many are shared by instances."""
 
-    def read(self, instance: int, of_trial: tuple[str, list[Any]], at: Place) -> tuple[Match | None, Place]:
+    def read(
+        self, instance: int, of_trial: tuple[str, list[Any]], at: SearchPosition
+    ) -> tuple[Match | None, SearchPosition]:
         """The first step after a place, in wanted trials of an instance, that has the words; and from where to read on:
         after the last one read, or after the instance where all of it was.
         """
-        look, found, rest = self._look, None, Place(instance)
+        look, found, rest = self._look, None, SearchPosition(instance)
         where, values = of_trial
 
         def take(row: Any) -> bool:
@@ -248,7 +250,7 @@ class _TextReader:
             if self._has_words(response) or any(self._message_has_words(text) for text in json.loads(added)):
                 found = Match(trial, step)
             if found is None and look.is_spent:
-                rest = Place(instance, trial, step)
+                rest = SearchPosition(instance, trial, step)
                 return False
             return found is None
 
@@ -272,7 +274,7 @@ class _TextReader:
         return any(words in folded for words in self._words)
 
 
-def _of_trial(wanted: Wanted) -> tuple[str, list[Any]]:
+def _of_trial(wanted: SearchTerms) -> tuple[str, list[Any]]:
     """The condition that a trial must meet, and its values."""
     where: list[str] = ["1"]
     values: list[Any] = []
