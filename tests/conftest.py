@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in ("docker", "browser", "opencode", "labelstudio"):
             if item.get_closest_marker(mark) and mark not in REQUIRED and (reason := _missing(mark)):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _at_the_top() -> set[str]:
+    return {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_test_leaves_a_file_at_the_top() -> Iterator[None]:
+    """What a command writes where it is started belongs into a test's folder: at the top it would be committed."""
+    before = _at_the_top()
+    yield
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
+    left = {name for name in _at_the_top() - before if not any(fnmatch(name, pattern) for pattern in ignored)}
+    assert not left
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_probes_are_asked_booked_and_told_and_are_no_verdicts(shop: Shop, provid
     assert sum(line["calls"] for line in shop.read_json("spend.json")["by_model"] if line["model"] == "reader") == (
         without + probes
     )
-    report = stepdown("report", str(shop.run))
+    report = stepdown("report", str(shop.run), "--tables-only")
     assert "judges on answers of known worth" in report.out
 
 
