@@ -90,6 +90,7 @@ RUN_AFTER = {
     "released": (
         "stepdown route train releases/may --out policies/may",
         "stepdown verify releases/may",
+        "stepdown push releases/may example-lab/step-tiers --dry-run",
         "stepdown score releases/may predictions.jsonl",
         "stepdown score DIR predictions.jsonl",
         "stepdown score DIR predictions.csv --split test --rows outcomes.jsonl",
@@ -117,6 +118,8 @@ NOT_RUN = {
     "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "stepdown view runs/q": "serves until Ctrl-C: tests/view/test_command.py runs it",
     "stepdown view runs/june": "serves until Ctrl-C: tests/view/test_command.py runs it",
+    "stepdown push releases/may example-lab/step-tiers": "needs a token of the Hub: tests/releases/test_hub.py has one",
+    "stepdown push releases/may example-lab/step-tiers --public": "needs a token: tests/releases/test_hub.py has one",
     "docker build -t stepdown-agents .": "fetches an image and packages",
     "stepdown doctor configs/swebench.yaml": "needs Docker: tests/swebench/test_swebench_doctor.py runs it",
     "stepdown estimate configs/swebench.yaml --steps 12": "reads the data set from Hugging Face",

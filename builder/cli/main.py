@@ -35,6 +35,7 @@ COMMANDS = {
     "judge": "Try a judge on one answer; measure a judge, or recorded scores, against human ratings.",
     "publish": "Make one release of finished runs: a data set that others can load and check.",
     "verify": "Check a release, whoever made it, against every gate that a release must pass.",
+    "push": "Bring a release to the Hugging Face Hub.",
     "route": "Make a router from labels, and run it.",
     "live": "Have policies execute tasks, and compare their bills.",
     "compare": "Say what fixed models and routers are worth on a grid of outcomes, without hindsight.",
@@ -45,7 +46,9 @@ COMMANDS = {
 """Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""
 
 
-SLOW = frozenset({"build", "resume", "relabel", "estimate", "judge", "report", "publish", "score", "live", "compare"})
+SLOW = frozenset(
+    {"build", "resume", "relabel", "estimate", "judge", "report", "publish", "push", "score", "live", "compare"}
+)
 """Commands whose libraries may take seconds to load: on a terminal they say at once that they have begun."""
 
 
@@ -105,6 +108,7 @@ def main() -> None:
       stepdown report runs/q --out report.html   what its labels look like, and what they would save
       stepdown audit sample runs/q               steps for people to check
       stepdown publish runs/q --out release      a data set that others can load and check
+      stepdown push release ORG/NAME             the same on the Hugging Face Hub
       stepdown score release predictions.jsonl   how well a router's tiers do against a release
 
     CONFIG is a YAML file, or the bare name of a config that comes with stepdown: `doctor` lists them.

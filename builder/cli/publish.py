@@ -9,10 +9,12 @@ from pathlib import Path
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.push import check_push, dry_run_option, message_option, public_option, push_release
 from stepdown.builder.cli.shares import ShareOption
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.validation import validated
 from stepdown.builder.errors import BadInput
+from stepdown.releases.hub import page_of
 from stepdown.releases.layout import Holdout
 from stepdown.releases.publish import PublishRefused, PublishSettings, publish
 
@@ -24,7 +26,7 @@ from stepdown.releases.publish import PublishRefused, PublishSettings, publish
 @click.option("--version", default="1.0.0", show_default=True, help="Of the release.")
 @click.option("--date", "day", help="When it is published, YYYY-MM-DD; today where none is given.")
 @click.option("--creator", default="", help="Who publishes it.")
-@click.option("--url", default="", help="Where it can be downloaded.")
+@click.option("--url", default="", help="Where it can be downloaded; with --push, the repository's page.")
 @click.option(
     "--license", "terms", default="Apache-2.0", show_default=True, help="Of the labels. LICENSE.md has the texts' own."
 )
@@ -50,6 +52,10 @@ from stepdown.releases.publish import PublishRefused, PublishSettings, publish
 )
 @click.option("--without", multiple=True, metavar="INSTANCE", help="Leave benchmark/instance_id out; it is counted.")
 @click.option("--partial", is_flag=True, help="Publish what is finished of runs with instances left to do.")
+@click.option("--push", "repository", metavar="ORG/NAME", help="Then push it to the Hugging Face Hub: stepdown push.")
+@public_option
+@dry_run_option
+@message_option
 def command(
     runs: tuple[Path, ...],
     out: Path,
@@ -65,6 +71,10 @@ def command(
     allow_path: tuple[str, ...],
     without: tuple[str, ...],
     partial: bool,
+    repository: str | None,
+    public: bool,
+    dry_run: bool,
+    message: str,
 ) -> None:
     """Make one release of finished RUNS: a folder that others can load, check and score on.
 
@@ -82,7 +92,17 @@ def command(
       LICENSE.md, SHA256SUMS
 
     Runs may be of different pools; their tiers must be the same.
+
+    --push brings the release to the Hugging Face Hub, private unless --public is given; with --dry-run the folder is
+    made and what would go is shown. `stepdown push` does the same for a release that is there, and says more.
     """
+    if repository is not None:
+        check_push(repository, dry_run=dry_run, field="--push")
+        url = url or page_of(repository)
+    elif given := [
+        name for name, value in (("--public", public), ("--dry-run", dry_run), ("--message", message)) if value
+    ]:
+        raise BadInput("goes with --push", field=given[0])
     settings = PublishSettings(
         name=name or out.resolve().name,
         published=_day(day),
@@ -110,6 +130,8 @@ def command(
     for allowed, rows in manifest.allowed_names.items():
         click.echo(f"allowed: {printable(allowed)} in {rows} rows")
     click.echo(printable(str(out)))
+    if repository is not None:
+        push_release(out, repository, public=public, dry_run=dry_run, message=message)
 
 
 def _day(text: str | None) -> str:
