@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepdown.audit.revisions import current_files
-from stepdown.audit.settling import review_outcome
-from stepdown.audit.store import FILE_NAME as AUDIT
-from stepdown.audit.store import AuditStore
 from stepdown.builder.common.files import sync_folder, sync_tree, write_document, write_text
 from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.common.text import is_id
 from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.releases.auditchecks import check_audit
 from stepdown.releases.card import card
 from stepdown.releases.croissant import croissant
 from stepdown.releases.documents import (
@@ -115,7 +113,7 @@ def _read_sources(runs: Sequence[Path], partial: bool, problems: Problems) -> It
     for run in runs:
         try:
             source = read_source(run, current_files(run), problems, partial)
-            _check_audit(source, problems)
+            check_audit(source, problems)
         except BadInput as error:
             problems.bad_input(str(error.file or run), error, error.line)
         else:
@@ -128,39 +126,6 @@ def _check_words(settings: PublishSettings) -> None:
         text: str = getattr(settings, name)
         if not is_id(text) and (text or name in ("name", "version", "license")):
             raise BadInput("must be 1 to 200 characters without control characters", field=f"--{name}")
-
-
-def _check_audit(source: RunSource, problems: Problems) -> None:
-    """Every step of a run's sample and all that was said of it must be in the revision that stands: the sample may have
-    grown since it was made, and reviewers may have gone on."""
-    if not (source.folder / AUDIT).is_file():
-        return
-    with AuditStore(source.folder) as store:
-        sampled, asked, newer = store.count(), store.count_to_review(), store.revisions.count_newer_entries()
-        is_settled = all(review_outcome(step).is_settled for step in store.reviewed())
-    audit, again = source.manifest.audit, f"stepdown audit apply {source.folder}"
-    if audit is None:
-        if asked:
-            ways = f"stepdown audit serve {source.folder}, then {again}"
-            problem = f"people are asked about {asked} sampled steps, and no revision stands: {ways}"
-            problems.add(source.name(MANIFEST), problem, field="audit")
-        return
-    said, said_asked = audit.get("sampled", 0), _asked(audit)
-    if said != sampled and said_asked != asked:
-        problem = f"{sampled} steps are sampled, and the revision that stands has {said}: {again}"
-        problems.add(source.name(MANIFEST), problem, field="audit.sampled")
-    if newer:
-        problem = f"reviewers have said or been reassigned {newer} things since the latest revision: {again}"
-        problems.add(source.name(MANIFEST), problem, field="audit")
-    elif is_settled and audit.get("unsettled"):
-        problem = f"all sampled steps are settled now, and the revision that stands is from before: {again}"
-        problems.add(source.name(MANIFEST), problem, field="audit")
-
-
-def _asked(audit: Mapping[str, object]) -> int | None:
-    """How many sampled steps people were asked about; None of a revision that does not tell them apart."""
-    sampled, lowest = audit.get("sampled"), audit.get("lowest")
-    return sampled - lowest if isinstance(sampled, int) and isinstance(lowest, int) else None
 
 
 def _check_tiers(sources: Sequence[RunSource], problems: Problems) -> None:

@@ -53,6 +53,15 @@ def test_a_sample_that_nobody_reviewed_is_refused(built: Path, run: Path) -> Non
         )
 
 
+def test_a_sample_of_nothing_is_no_audit_of_a_run_that_is_to_be_audited(built: Path, tmp_path: Path) -> None:
+    run = copied(built, tmp_path / "run")
+    assert stepdown("audit", "sample", str(run), "--rate", "0").code == 0
+    apply(run)
+    done = publish(run)
+    assert done.code == 2
+    assert "audit.sampled: no step was sampled, and the run has 3 to audit: stepdown audit sample " in done.out
+
+
 def test_verdicts_that_are_not_settled_are_refused(run: Path) -> None:
     review(run, "ann", lambda step: "tight" if step.instance_id == "job-0" else None)
     apply(run)
