@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from stepdown.builder.records import Instance, Mask, Message, Prefix, Response, Ruling, Sample
+from stepdown.builder.records import NO_SIGNS, Instance, Mask, Message, Prefix, Response, Ruling, Sample, Signs
 from stepdown.harnesses.spelling import refuse_near_misses
 from stepdown.judges.case import JudgeCase
 
@@ -29,9 +29,9 @@ from stepdown.judges.case import JudgeCase
 class Checkpoint(Protocol):
     """Any object of a workload's own that an episode can go on from: there is no class to derive from.
 
-    It holds all that `prefix`, `doomed` and `verdict` depend on. `Episode.checkpoint` gives it after a step, and
-    `Harness.open` is given it back, any number of times: each time an episode goes on exactly as the one that it was
-    taken from would have. So it must never be changed by use. A value that can not change (a named tuple, a frozen
+    It holds all that `prefix`, `doomed`, `signs` and `verdict` depend on. `Episode.checkpoint` gives it after a step,
+    and `Harness.open` is given it back, any number of times: each time an episode goes on exactly as the one that it
+    was taken from would have. So it must never be changed by use. A value that can not change (a named tuple, a frozen
     dataclass) is the best one; a state that can, a list or a container, must be copied deeply, both when it is taken
     and when an episode goes on from it. It stays in this process and is never written to disk.
 
@@ -73,6 +73,14 @@ class Episode(ABC):
     def doomed(self) -> Ruling | None:
         """A ruling other than pass that is already certain; else None. It ends a trial early, which saves its calls."""
         return None
+
+    def signs(self) -> Signs:
+        """What the episode as it stands shows of its outcome beside the verdict: see `Harness.tells_states`.
+
+        Asked wherever a trial ends, at the limit of calls and after a refusal too. By executed calls (see
+        `harnesses.receipts`) and state: what a response claims is no sign.
+        """
+        return NO_SIGNS
 
     def checkpoint(self) -> Checkpoint | None:
         """The state as it stands, for `Harness.open` to go on from; None where it cannot be captured.
@@ -146,6 +154,7 @@ class Harness(ABC):
     - `early_verdicts` (None): whether `doomed` has a ruling at the very step that fails (True), only the end has one
       (False), or it depends (None). Only the estimate of a run's cost asks.
     - `needs_judge` (False): whether episodes have cases for an LLM judge, which the config must then name.
+    - `tells_states` (False): whether outcomes have one of five states beside the verdict, by `Episode.signs`.
     """
 
     name: str
@@ -167,6 +176,9 @@ class Harness(ABC):
     somebody else's."""
     needs_judge: bool = False
     """Whether episodes have cases: without a judge in the config the workload is then refused at once."""
+    tells_states: bool = False
+    """Whether outcomes have a state beside the verdict (unsafe, complete, refused, technical, incomplete), by
+    `Episode.signs` and the verdict."""
     early_verdicts: bool | None = None
     """Whether `doomed` has a ruling at the very step that fails (True), only the end has one (False), or it depends
     (None). Only the estimate of a run's cost asks."""

@@ -13,7 +13,7 @@ from enum import Enum
 from stepdown.builder.common.shapes import message_problems, tool_problems
 from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.errors import Technical
-from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, ToolCall, Verdict
+from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, Signs, ToolCall, Verdict
 from stepdown.harnesses.base import Ask, Checkpoint, Episode, Harness
 from stepdown.judges.case import JudgeCase
 
@@ -112,6 +112,12 @@ class _CheckedEpisode(Episode):
 
     def seed_verdict(self) -> Ruling:
         return _sound(self._own.seed_verdict(), "seed_verdict")
+
+    def signs(self) -> Signs:
+        signs = self._own.signs()
+        if not isinstance(signs, Signs):
+            raise Unsound(f"`signs` must return Signs, not {named(signs)}")
+        return signs
 
     def case(self) -> JudgeCase | None:
         case = self._own.case()

@@ -86,6 +86,10 @@ class Evidence:
     """Labels below the strong tier by the place in the cascade, from 1, of the model that was accepted; by tier."""
     verdicts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Trials by verdict, by workload."""
+    states: dict[str, dict[tuple[int, str], Counter[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
+    )
+    """Trials by the state they came to, by workload and by the tier and model that made their step."""
     audited: int = 0
     """Labels whose basis is an audit, not an execution."""
     judged: dict[str, JudgedAnswers] = field(default_factory=lambda: defaultdict(JudgedAnswers))

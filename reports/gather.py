@@ -14,7 +14,7 @@ import numpy as np
 from stepdown.builder.artifacts.names import EVIDENCE, SPEND
 from stepdown.builder.common.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
-from stepdown.builder.records import assistant_message
+from stepdown.builder.records import OutcomeState, assistant_message
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import Ledger
 from stepdown.builder.run.reading import is_run
@@ -193,6 +193,9 @@ def _count_evidence(facts: Facts, one: ScoredTrajectory, is_last: bool, line: di
     evidence.audited += line["basis"] == "audit"
     for trial in trials:
         evidence.verdicts[workload][str(trial["verdict"])] += 1
+        if (state := trial.get("state")) is not None:
+            made_by = facts.tiers.index(trial["tier"]), str(trial["model"])
+            evidence.states[workload][made_by][str(OutcomeState(state))] += 1
         if trial.get("grading") is not None:
             count_judged(evidence.judged[workload], trial["grading"], str(trial["verdict"]))
     if tier == facts.bank.strong:

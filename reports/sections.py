@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepdown.reports import labels, money, per_label, search
+from stepdown.reports import labels, money, per_label, search, states
 from stepdown.reports.facts import Facts
 from stepdown.reports.section import Section
 
@@ -12,6 +12,7 @@ MAKERS = (
     labels.roles,
     search.locks,
     search.cascade,
+    states.states,
     money.savings,
     money.case,
     per_label.per_label,

@@ -3,11 +3,11 @@
 All that code of your own needs stands on this page; nothing else of the package is public.
 
 A workload of your own is an `Episode` and a `Harness`, written with `Instance`, `Prefix`, `Message`, `Tool`,
-`Response`, `ToolCall`, `Stop`, `Sample`, `Verdict` and `Ruling`; where it has them, with `Terms`, `Need` and
-`JudgeCase`. A `Checkpoint` is any object of yours that an episode can go on from: all that `prefix`, `doomed` and
-`verdict` depend on, never changed by use. It raises `BadInput` for what a person has to mend and `Technical` or `Lost`
-where the apparatus failed. `stepdown/examples/` has a complete one, which is labelled here by its own two
-pseudo-models:
+`Response`, `ToolCall`, `Stop`, `Sample`, `Verdict` and `Ruling`; where it has them, with `Terms`, `Need`,
+`JudgeCase`, and `Signs` of an `OutcomeState` by `ToolReceipt` and `ReceiptPattern`. A `Checkpoint` is any object of
+yours that an episode can go on from: all that its other methods depend on, never changed by use. It raises `BadInput`
+for what a person has to mend and `Technical` or `Lost` where the apparatus failed. `stepdown/examples/` has a complete
+one, which is labelled here by its own two pseudo-models:
 
 >>> import stepdown, tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -80,10 +80,12 @@ if TYPE_CHECKING:
     from stepdown.builder.inspect.status import RunStatus as RunStatus
     from stepdown.builder.records import Instance as Instance
     from stepdown.builder.records import Message as Message
+    from stepdown.builder.records import OutcomeState as OutcomeState
     from stepdown.builder.records import Prefix as Prefix
     from stepdown.builder.records import Response as Response
     from stepdown.builder.records import Ruling as Ruling
     from stepdown.builder.records import Sample as Sample
+    from stepdown.builder.records import Signs as Signs
     from stepdown.builder.records import Stop as Stop
     from stepdown.builder.records import Tool as Tool
     from stepdown.builder.records import ToolCall as ToolCall
@@ -93,6 +95,8 @@ if TYPE_CHECKING:
     from stepdown.harnesses.base import Harness as Harness
     from stepdown.harnesses.base import Need as Need
     from stepdown.harnesses.base import Terms as Terms
+    from stepdown.harnesses.receipts import ReceiptPattern as ReceiptPattern
+    from stepdown.harnesses.receipts import ToolReceipt as ToolReceipt
     from stepdown.judges.case import JudgeCase as JudgeCase
     from stepdown.routing.policies.contract import Choice as Choice
     from stepdown.routing.policies.contract import NoChoice as NoChoice
@@ -115,9 +119,11 @@ else:
         "builder.errors": ("BadInput", "Interrupted", "Lost", "RunStopped", "StepdownError", "Technical"),
         "builder.inspect.status": ("RunStatus",),
         "builder.records": (
-            *("Instance", "Message", "Prefix", "Response", "Ruling", "Sample", "Stop", "Tool", "ToolCall", "Verdict"),
+            *("Instance", "Message", "OutcomeState", "Prefix", "Response", "Ruling", "Sample", "Signs", "Stop", "Tool"),
+            *("ToolCall", "Verdict"),
         ),
         "harnesses.base": ("Checkpoint", "Episode", "Harness", "Need", "Terms"),
+        "harnesses.receipts": ("ReceiptPattern", "ToolReceipt"),
         "judges.case": ("JudgeCase",),
         "routing.policies.contract": ("Choice", "NoChoice", "Offer", "Policy", "View"),
         "routing.policies.loading": ("load_policy",),

@@ -65,7 +65,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 def test_a_harness_s_help_tells_of_every_attribute_that_a_user_may_set() -> None:
     told = inspect.getdoc(stepdown.Harness) or ""
-    for name in ("name", "version", "multi_step", "mask", "early_verdicts", "needs_judge"):
+    for name in ("name", "version", "multi_step", "mask", "early_verdicts", "needs_judge", "tells_states"):
         assert f"- `{name}`" in told, name
 
 

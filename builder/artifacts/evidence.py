@@ -38,6 +38,7 @@ def trial_evidence(record: TrialRecord, tier: str) -> dict[str, Any]:
         "sample": record.trial.sample.number,
         "limit": record.trial.limit,
         "verdict": record.verdict.value,
+        **({"state": record.state.value} if record.state is not None else {}),
         "accepted": record.accepted,
         "calls": record.calls,
         "reason": record.reason,

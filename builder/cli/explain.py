@@ -115,6 +115,7 @@ def _trial(trial: Explained) -> dict[str, Any]:
         "sample": record.trial.sample.number,
         "limit": record.trial.limit,
         "verdict": record.verdict,
+        **({"state": record.state} if record.state is not None else {}),
         "accepted": record.accepted,
         "superseded": record.superseded,
         "length": record.calls,

@@ -166,7 +166,7 @@ class TrialRecorder:
     def _read_outcome(self, known: TrialRecord) -> Outcome:
         is_kept = known.accepted and known.purpose in KEPT
         trajectory = self.read_trajectory(known.id) if is_kept else ()
-        return Outcome(known.verdict, trajectory, known.reason, known.grading)
+        return Outcome(known.verdict, trajectory, known.reason, known.grading, known.cut_off, known.state)
 
     @property
     def _executor(self) -> _Executor:

@@ -19,7 +19,7 @@ from stepdown.builder.pages.rendering import page_templates, pages_app, portion_
 from stepdown.builder.pages.styled import search_pattern
 from stepdown.builder.pages.turns import TextView
 from stepdown.builder.pages.windows import portion_end
-from stepdown.builder.records import Verdict
+from stepdown.builder.records import OutcomeState, Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState
 from stepdown.builder.run.ledger.browsing import TrialInShort
 from stepdown.builder.run.ledger.finding import SearchPosition, SearchTerms
@@ -120,6 +120,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
         tier: _Name = "",
         model: _Name = "",
         verdict: _Words = "",
+        outcome: _Words = "",
         reason: _Words = "",
         q: _Words = "",
         after: Annotated[str, Query(max_length=60)] = "",
@@ -132,6 +133,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             "tier": tier,
             "model": model,
             "verdict": verdict,
+            "outcome": outcome,
             "reason": reason.strip(),
             "q": q.strip(),
         }
@@ -142,6 +144,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             tier=_index(run, tier),
             model=model,
             verdict=verdict,
+            outcome=outcome,
             reason=reason.strip(),
             text=q.strip(),
         )
@@ -159,6 +162,8 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             paid=run.paid(),
             states=[one.value for one in InstanceState],
             verdicts=[one.value for one in Verdict],
+            outcomes=[one.value for one in OutcomeState],
+            has_states=run.ledger.browsing.has_states(),
             query=q.strip(),
         )
 

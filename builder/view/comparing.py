@@ -97,6 +97,7 @@ def _facts(run: ShownRun, trial: TrialInShort) -> Iterator[tuple[str, str]]:
     yield "model", trial.model
     yield "sample", str(trial.sample)
     yield "verdict", verdict_words(trial)
+    yield "outcome", trial.state.value if trial.state else ""
     yield "calls in all", str(trial.calls)
     yield "limit", "none" if trial.limit is None else str(trial.limit)
     yield "asked first", str(cost.calls)

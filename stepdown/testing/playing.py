@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepdown.builder.records import Instance, Prefix, Response, Ruling
+from stepdown.builder.records import Instance, Prefix, Response, Ruling, Signs
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.checked import opened
 from stepdown.testing.words import said
@@ -18,6 +18,7 @@ class Seen:
     going: bool
     doomed: Ruling | None
     prefix: Prefix
+    signs: Signs
 
     def difference(self, other: Seen) -> str:
         """How another episode differs after the same answers; empty where it does not, under the mask."""
@@ -25,6 +26,8 @@ class Seen:
             return "does not halt where it did" if other.going else "halts where it went on"
         if self.doomed != other.doomed:
             return f"has another early ruling, {said(other.doomed)} and not {said(self.doomed)}"
+        if self.signs != other.signs:
+            return "shows other signs of its outcome"
         return "has another prefix" if self.prefix.canonical != other.prefix.canonical else ""
 
 
@@ -52,7 +55,7 @@ class Play:
 
 def after(episode: Episode, response: Response) -> Seen:
     going = episode.advance(response)
-    return Seen(going, episode.doomed(), episode.prefix())
+    return Seen(going, episode.doomed(), episode.prefix(), episode.signs())
 
 
 def end_of(episode: Episode) -> Ruling | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stepdown.builder.records import Instance, Response, Ruling, Verdict
+from stepdown.builder.records import NO_SIGNS, Instance, Response, Ruling, Verdict
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.checked import opened
 from stepdown.releases.messages import Prefixes
@@ -25,6 +25,9 @@ def unsound_parts(harness: Harness, instance: Instance, script: Sequence[Respons
         if prefix.mask is not None and harness.mask is None:
             yield f"the prefix of step {number} is made with a mask, and the harness names none: `mask`"
         yield from unsound(one.doomed, f"the early ruling after step {number}")
+        if one.signs != NO_SIGNS and not harness.tells_states:
+            yield "an episode has signs of its outcome, and the harness says that it tells none: `tells_states = True`"
+            return
     with opened(harness, instance) as episode:
         if episode.prefix().exact != episode.prefix().exact:
             yield "`prefix` is another when it is asked twice"

@@ -11,7 +11,7 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls
 from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted, Technical
-from stepdown.builder.records import Instance, Prefix, Response, Ruling, Sample, Verdict
+from stepdown.builder.records import Instance, OutcomeState, Prefix, Response, Ruling, Sample, Verdict, outcome_state
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.checked import opened
 from stepdown.judges.case import JudgeCase
@@ -77,3 +77,7 @@ class Episodes:
         if ruling.verdict is Verdict.TECHNICAL:
             raise Technical(ruling.reason)
         return ruling
+
+    def state(self, episode: Episode, verdict: Verdict) -> OutcomeState | None:
+        """What an episode that ends with a verdict has come to; None where the workload does not tell."""
+        return outcome_state(verdict, episode.signs()) if self._harness.tells_states else None

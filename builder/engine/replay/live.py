@@ -54,7 +54,7 @@ class LiveSteps:
                     raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))
                 live, served = self._read_next_prefix(episode, live, served)
         except _Halted as end:
-            return outcome_of(end.ruling, steps, end.cut_off)
+            return outcome_of(end.ruling, steps, end.cut_off, self._episodes.state(episode, end.ruling.verdict))
 
     def _act(self, episode: Episode, response: Response) -> None:
         """Act on one response. Raises _Halted as soon as the trial's outcome is certain."""

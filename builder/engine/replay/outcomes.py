@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -11,7 +12,7 @@ from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.digests import masked
 from stepdown.builder.engine.calls import Calls
 from stepdown.builder.errors import Lost, StepdownError, Technical
-from stepdown.builder.records import Outcome, Response, Ruling, Step, Stop, Verdict
+from stepdown.builder.records import Outcome, OutcomeState, Response, Ruling, Step, Stop, Verdict, outcome_state
 from stepdown.harnesses.base import Harness
 
 _EXECUTIONS = 5
@@ -21,11 +22,13 @@ _LONGEST_REASON = 300
 """Characters of the reason that names a harness's own error."""
 
 
-def outcome_of(ruling: Ruling, steps: Sequence[Step], cut_off: bool = False) -> Outcome:
+def outcome_of(
+    ruling: Ruling, steps: Sequence[Step], cut_off: bool = False, state: OutcomeState | None = None
+) -> Outcome:
     """What an execution came to, without keys: a grader's words are anybody's."""
     reason = SECRETS.removed(ruling.reason) if ruling.reason else ""
     grading = masked(ruling.grading, SECRETS.removed) if ruling.grading is not None else None
-    return Outcome(ruling.verdict, tuple(steps), reason, grading, cut_off)
+    return Outcome(ruling.verdict, tuple(steps), reason, grading, cut_off, state)
 
 
 def no_answer(response: Response) -> Ruling | None:
@@ -46,6 +49,13 @@ def execute_to_outcome(execute: Callable[[], Outcome], harness: Harness, calls: 
     Where its environment is lost the trial is executed again from its checkpoint. No call is paid for twice, since
     the answers so far are in the cache. `calls` keep the errors that come before the outcome.
     """
+    outcome = _execute_guarded(execute, harness, calls)
+    if outcome.state is None and harness.tells_states:  # nothing was left of it but the verdict
+        return replace(outcome, state=outcome_state(outcome.verdict))
+    return outcome
+
+
+def _execute_guarded(execute: Callable[[], Outcome], harness: Harness, calls: Calls) -> Outcome:
     try:
         return _retry_where_lost(execute, calls)
     except Technical as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls, NoAnswer
@@ -70,7 +71,7 @@ class Replayer:
             except Diverged as diverged:
                 if diverged.step < trial.step:
                     raise
-                return Outcome(Verdict.FAIL, accepted, UNREPEATABLE, outcome.grading)
+                return replace(outcome, verdict=Verdict.FAIL, reason=UNREPEATABLE, cut_off=False)
             return outcome
 
         return self._execute_to_outcome(replay) if len(accepted) > trial.step else outcome

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepdown.builder.common.sqlite import SQLiteFile
-from stepdown.builder.records import Message, Response, Tool, Usage, Verdict
+from stepdown.builder.records import Message, OutcomeState, Response, Tool, Usage, Verdict
 from stepdown.builder.run.ledger.schema import INSTANCE_COLUMNS, InstanceRecord, Purpose, instance_record
 
 _TRIAL = (
     "trials.id, instance, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
-    "superseded, EXISTS (SELECT 1 FROM cut_off WHERE cut_off.trial = trials.id)"
+    "superseded, EXISTS (SELECT 1 FROM cut_off WHERE cut_off.trial = trials.id), "
+    "(SELECT state FROM states WHERE states.trial = trials.id)"
 )
 _CALLS = "count(*), sum(prompt), sum(cache_read), sum(cache_write), sum(completion)"
 
@@ -41,6 +42,8 @@ class TrialInShort:
     reason: str
     superseded: bool
     cut_off: bool
+    state: OutcomeState | None
+    """What it came to; None where the workload does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,10 @@ class Browsing:
     def benchmarks(self) -> list[str]:
         """The workloads that have instances."""
         return [name for (name,) in self._file.read("SELECT DISTINCT benchmark FROM instances ORDER BY benchmark")]
+
+    def has_states(self) -> bool:
+        """Whether a trial has a state."""
+        return bool(self._file.read("SELECT 1 FROM states LIMIT 1"))
 
     def records(self, instances: Sequence[int]) -> list[InstanceRecord]:
         """Instances by their places in the run."""
@@ -196,7 +203,7 @@ class Browsing:
 
 def _in_short(row: Any) -> TrialInShort:
     identity, instance, purpose, *rest = row
-    base, step, tier, model, sample, limit, verdict, accepted, calls, reason, superseded, cut_off = rest
+    base, step, tier, model, sample, limit, verdict, accepted, calls, reason, superseded, cut_off, state = rest
     return TrialInShort(
         identity,
         instance,
@@ -213,6 +220,7 @@ def _in_short(row: Any) -> TrialInShort:
         reason,
         bool(superseded),
         bool(cut_off),
+        OutcomeState(state) if state is not None else None,
     )
 
 

@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.common.faults import TRACEBACK
-from stepdown.builder.records import Instance, Lock, Outcome, Receipt, Sample, Trial, Usage, Verdict, exact_json
+from stepdown.builder.records import (
+    Instance,
+    Lock,
+    Outcome,
+    OutcomeState,
+    Receipt,
+    Sample,
+    Trial,
+    Usage,
+    Verdict,
+    exact_json,
+)
 from stepdown.builder.run.ledger.browsing import Browsing
 from stepdown.builder.run.ledger.database import open_database
 from stepdown.builder.run.ledger.finding import Finding
@@ -251,6 +262,8 @@ class Ledger:
             trial_id = int(cursor.lastrowid or 0)
             if outcome.cut_off:
                 db.execute("INSERT INTO cut_off VALUES (?)", (trial_id,))
+            if outcome.state is not None:
+                db.execute("INSERT INTO states VALUES (?, ?)", (trial_id, outcome.state.value))
             self._add_calls(db, instance, purpose, receipt, trial_id)
             self.trajectories.write(db, trial_id, outcome.trajectory[:last], first)
         return trial_id
@@ -271,11 +284,13 @@ class Ledger:
                 attempts=tuple(json.loads(row[13])),
                 superseded=bool(row[14]),
                 cut_off=row[15] is not None,
+                state=OutcomeState(row[16]) if row[16] is not None else None,
             )
             for row in self._file.read(
                 "SELECT id, purpose, base, step, tier, model, sample, call_limit, verdict, accepted, calls, reason, "
-                "grading, attempts, superseded, cut_off.trial "
-                "FROM trials LEFT JOIN cut_off ON cut_off.trial = trials.id WHERE instance = ? ORDER BY id",
+                "grading, attempts, superseded, cut_off.trial, state "
+                "FROM trials LEFT JOIN cut_off ON cut_off.trial = trials.id "
+                "LEFT JOIN states ON states.trial = trials.id WHERE instance = ? ORDER BY id",
                 (instance,),
             )
         ]

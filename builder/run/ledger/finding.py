@@ -36,6 +36,8 @@ class SearchTerms:
     tier: int | None = None
     model: str = ""
     verdict: str = ""
+    outcome: str = ""
+    """The state that a trial came to."""
     reason: str = ""
     """Words of the reason of a trial, or of the instance."""
     text: str = ""
@@ -43,8 +45,8 @@ class SearchTerms:
 
     @property
     def asks_of_trials(self) -> bool:
-        """Whether one trial must be all of this: of a tier and model, with a verdict and reason."""
-        return self.tier is not None or bool(self.model or self.verdict or self.reason)
+        """Whether one trial must be all of this: of a tier and model, with a verdict, outcome and reason."""
+        return self.tier is not None or bool(self.model or self.verdict or self.outcome or self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class Finding:
         matches: dict[int, list[Match]] = {}
         for instance, trial, step in rows:
             matches.setdefault(instance, []).append(Match(trial, step))
-        if wanted.reason and wanted.tier is None and not (wanted.model or wanted.verdict):
+        if wanted.reason and wanted.tier is None and not (wanted.model or wanted.verdict or wanted.outcome):
             held_back = self._file.read(
                 "SELECT id FROM instances WHERE id IN (SELECT value FROM json_each(?)) AND reason LIKE ? ESCAPE '\\'",
                 (json.dumps(ids), _like(wanted.reason)),
@@ -282,6 +284,9 @@ def _of_trial(wanted: SearchTerms) -> tuple[str, list[Any]]:
         if value not in (None, ""):
             where.append(f"trials.{column} = ?")
             values.append(value)
+    if wanted.outcome:
+        where.append("EXISTS (SELECT 1 FROM states WHERE states.trial = trials.id AND state = ?)")
+        values.append(wanted.outcome)
     if wanted.reason:
         where.append("trials.reason LIKE ? ESCAPE '\\'")
         values.append(_like(wanted.reason))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from stepdown.builder.records import Lock, Trial, Usage, Verdict
+from stepdown.builder.records import Lock, OutcomeState, Trial, Usage, Verdict
 
 SCHEMA_VERSION = 2
 
@@ -107,7 +107,14 @@ CREATE TABLE ahead (                     -- calls of trials that were executed a
 ) WITHOUT ROWID
 """
 
-LATER_TABLES = {"accounts": ACCOUNTS, "cut_off": CUT_OFF, "ahead": AHEAD}
+STATES = """
+CREATE TABLE states (                    -- what trials came to, of workloads that tell it; as above
+    trial INTEGER PRIMARY KEY REFERENCES trials (id),
+    state TEXT NOT NULL
+)
+"""
+
+LATER_TABLES = {"accounts": ACCOUNTS, "cut_off": CUT_OFF, "ahead": AHEAD, "states": STATES}
 """By name: what an older ledger lacks, which is otherwise the same."""
 
 
@@ -181,6 +188,8 @@ class TrialRecord:
     superseded: bool
     cut_off: bool = False
     """Whether the verdict was certain before the agent had halted. An older run does not tell."""
+    state: OutcomeState | None = None
+    """None where the workload does not tell states."""
 
 
 @dataclass(frozen=True, slots=True)
