@@ -230,6 +230,10 @@ class Harness(ABC):
         """
         return
 
+    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
+        """The container images that the instances of `source` need, each once; by default none. Raises BadInput."""
+        return iter(())
+
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """What the instances of `source` need of this machine, for `stepdown doctor`. Changes nothing, fetches nothing.
 
@@ -247,6 +251,9 @@ class Harness(ABC):
     expected_labels: ClassVar[tuple[int, int, int, int] | None] = None
     """How many steps ended in the tiers low, mid, mid_high and high where they were labelled before, for the estimate.
     A workload without is taken to be like all of the paper's together."""
+    image_gib: ClassVar[float] = 1.0
+    """What one of its container images takes of a disk, beside the layers that it shares with the others, in the mean.
+    Only the plan of a cluster asks."""
     recordings: ClassVar[str] = ""
     """How names of files end that `seed_of` reads; empty where there are none."""
 

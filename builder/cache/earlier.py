@@ -147,12 +147,12 @@ class EarlierValues:
             problem = f"{'its key' if name is None else 'it'} does not decode: {error}"
         return StoredValue(place, name, None, size, when, problem)
 
-    def held(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys stand in the file."""
+    def held(self, keys: Sequence[str]) -> dict[str, float]:
+        """Which of these keys stand in the file, and when each was stored."""
         stored = {self._disk.put(key)[0]: key for key in keys}
         marks = ",".join("?" * len(stored))
-        query = f"SELECT key FROM Cache WHERE raw = 1 AND key IN ({marks})"  # noqa: S608
-        return {stored[found] for (found,) in self._query(query, list(stored))}
+        query = f"SELECT key, store_time FROM Cache WHERE raw = 1 AND key IN ({marks})"  # noqa: S608
+        return {stored[found]: when or 0.0 for found, when in self._query(query, list(stored))}
 
     def close(self) -> None:
         self._db.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,18 @@ class Inventory:
         """How many of these keys the cache holds, and how many keys these are."""
         found, asked, left = 0, 0, iter(keys)
         while page := list(itertools.islice(left, PAGE)):
-            found += len(set[str]().union(*(file.held(page) for file in self._files)))
+            found += len(self._held(page))
             asked += len(page)
         return found, asked
+
+    def read_times(self, keys: Iterable[str]) -> Iterator[float]:
+        """When each of these keys that the cache holds was stored, in seconds since the epoch; in no order."""
+        left = iter(keys)
+        while page := list(itertools.islice(left, PAGE)):
+            yield from self._held(page).values()
+
+    def _held(self, page: Sequence[str]) -> dict[str, float]:
+        return {key: stored for file in self._files for key, stored in file.held(page).items()}
 
     def bytes_on_disk(self) -> int:
         """Bytes of all files in the folder, the table's free pages included."""

@@ -33,7 +33,7 @@ class Values(Protocol):
     def read(self) -> Iterator[StoredValue]:
         """Every entry that is there now, read in portions. What others add meanwhile is left out."""
 
-    def held(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys stand in the file. Not more than PAGE at once."""
+    def held(self, keys: Sequence[str]) -> dict[str, float]:
+        """Which of these keys stand in the file, and when each was stored. Not more than PAGE at once."""
 
     def close(self) -> None: ...

@@ -93,11 +93,12 @@ class TableValues:
             for number, key, value, stored, size in page:
                 yield _read_value(f"entry {number}", key, value, size, stored)
 
-    def held(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys stand in the file."""
+    def held(self, keys: Sequence[str]) -> dict[str, float]:
+        """Which of these keys stand in the file, and when each was stored."""
         marks = ",".join("?" * len(keys))
-        query = f"SELECT key FROM responses WHERE key IN ({marks})"  # noqa: S608
-        return {key.hex() for (key,) in self._file.read(query, [bytes.fromhex(key) for key in keys])}
+        query = f"SELECT key, stored FROM responses WHERE key IN ({marks})"  # noqa: S608
+        found = self._file.read(query, [bytes.fromhex(key) for key in keys])
+        return {key.hex(): when if isinstance(when, float) else 0.0 for key, when in found}
 
     def close(self) -> None:
         self._file.close()

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.nodes import PlanOptions, made_plan, plan_json, plan_lines, plan_options, plan_table
 from stepdown.builder.common import tokens
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
@@ -19,8 +20,10 @@ from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.hints import PolicyHints
 from stepdown.builder.errors import BadInput
 from stepdown.builder.estimate.arithmetic import Hints
+from stepdown.builder.estimate.cluster_plan import ClusterPlan
 from stepdown.builder.estimate.earlier_run import NeededAndPaid, SeenInRun, read_needed_and_paid, read_seen
 from stepdown.builder.estimate.hinting import hinted_in_run
+from stepdown.builder.estimate.pace import Pace, read_pace
 from stepdown.builder.estimate.run_estimate import (
     NO_HINTS,
     PERFECT,
@@ -33,6 +36,9 @@ from stepdown.builder.estimate.run_estimate import (
 from stepdown.builder.run.folder import open_for_reading
 from stepdown.builder.run.ledger import InstanceState
 from stepdown.builder.run.spent import Spent
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _Column = tuple[str, Callable[[ModelEstimate], Spent]]
 _ESTIMATED: tuple[_Column, ...] = (
@@ -67,26 +73,39 @@ _OF_RUN: tuple[_Column, ...] = (
     help="With --run: say also what the hints of this policy would save, as it would have hinted on the run's rows. "
     "Without this option, of the policy that the config names.",
 )
+@plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print the estimate as one JSON object.")
-def command(config: Path, folder: Path | None, steps: int | None, policies: tuple[str, ...], as_json: bool) -> None:
+def command(
+    config: Path,
+    folder: Path | None,
+    steps: int | None,
+    policies: tuple[str, ...],
+    as_json: bool,
+    **planned: Any,
+) -> None:
     """Say what labelling the workloads of CONFIG will take: calls and list price of every model, at best, as
     expected, and at worst. No model is called.
 
     Imported and reference seeds are played to see how long they are; for seeds that are still to be collected, say
-    it by --steps or name a run of the same workload by --run. What else is assumed stands below the table.
+    it by --steps or name a run of the same workload by --run. With --nodes it says too how long a cluster of so many
+    machines takes. What else is assumed stands below the tables.
     """
     loaded = load_config(config)
     console.name_foreign_code(loaded.protocol)
-    seen, of_run, open_instances = SeenInRun(), None, 0
+    seen, of_run, open_instances, pace = SeenInRun(), None, 0, None
     if folder is not None:
-        seen, of_run, open_instances = _read_run(folder)
+        seen, of_run, open_instances, pace = _read_run(folder)
     elif policies:
         raise BadInput("goes with --run: its rows say what a policy would hint", field="--policy")
     hinting = _read_hinting(loaded.protocol, policies, folder, config.parent) if folder is not None else {}
     estimate = estimate_run(loaded, steps, seen, of_run, hinting)
+    plan = made_plan(loaded, estimate, PlanOptions(**planned), pace)
     assumptions = list(_assumptions(loaded, estimate, seen, open_instances))
+    if plan is not None:
+        assumptions += plan_lines(plan)
     if as_json:
-        click.echo(json.dumps(_json(estimate, assumptions), ensure_ascii=False, indent=1))
+        document = _json(estimate, assumptions) | ({"cluster": plan_json(plan)} if plan is not None else {})
+        click.echo(json.dumps(document, ensure_ascii=False, indent=1))
         return
     columns = _ESTIMATED + (_OF_RUN if of_run is not None else ())
     out = console.stdout()
@@ -95,16 +114,27 @@ def command(config: Path, folder: Path | None, steps: int | None, policies: tupl
     else:
         for row in _rows(estimate, columns):
             click.echo("\t".join(row))
+    if plan is not None:
+        _print_plan(plan, out)
     for line in assumptions:
         out.print(printable(line), markup=False)
 
 
-def _read_run(folder: Path) -> tuple[SeenInRun, dict[str, NeededAndPaid], int]:
-    """What a run saw, what it needed and paid, and how many of its instances are still open or blocked."""
+def _print_plan(plan: ClusterPlan, out: Console) -> None:
+    table = plan_table(plan)
+    if out.is_terminal:
+        out.print(draw(table))
+    else:
+        for row in (table.columns, *table.rows):
+            click.echo("\t".join(row))
+
+
+def _read_run(folder: Path) -> tuple[SeenInRun, dict[str, NeededAndPaid], int, Pace | None]:
+    """What a run saw, what it needed and paid, how many of its instances are still open or blocked, and its pace."""
     with open_for_reading(folder) as (ledger, protocol):
         counts = ledger.counts()
         left = counts.get(InstanceState.OPEN, 0) + counts.get(InstanceState.BLOCKED, 0)
-        return read_seen(ledger), read_needed_and_paid(ledger, protocol), left
+        return read_seen(ledger), read_needed_and_paid(ledger, protocol), left, read_pace(folder, ledger)
 
 
 def _read_hinting(

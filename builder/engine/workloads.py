@@ -59,6 +59,17 @@ def select_instances(index: int, workload: LoadedWorkload) -> Iterator[Instance]
         raise BadInput(f"the workload can not read it: {_place_and_words(workload, error)}", field=field) from None
 
 
+def images_of(index: int, workload: LoadedWorkload) -> tuple[str, ...]:
+    """The container images that a workload's instances need. Raises BadInput."""
+    try:
+        return tuple(dict.fromkeys(workload.harness.images(workload.config.source)))
+    except StepdownError:
+        raise
+    except (Exception, SystemExit) as error:
+        problem = f"the workload can not say which images it needs: {_place_and_words(workload, error)}"
+        raise BadInput(problem, field=f"protocol.workloads.{index}.harness") from None
+
+
 def give_folder(workload: LoadedWorkload, folder: Path) -> None:
     """Tell a workload's harness of a folder of its own. Raises BadInput."""
     try:

@@ -76,6 +76,17 @@ class AmountByModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """Calls, and executions of trajectories: what an instance's time goes by."""
+
+    calls: float = 0.0
+    executions: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.calls + other.calls, self.executions + other.executions)
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """What the cost of a search depends on, beside the sizes of its seed."""
 

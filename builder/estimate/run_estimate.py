@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig, ProtocolConfig
 from stepdown.builder.engine.context import search_rules
 from stepdown.builder.engine.seeds import strong_models
-from stepdown.builder.engine.workloads import LoadedWorkload, load_workload
+from stepdown.builder.engine.workloads import LoadedWorkload, images_of, load_workload
 from stepdown.builder.estimate.arithmetic import (
     Amount,
     AmountByModel,
     Hints,
     SearchSettings,
+    Work,
     amount_of,
     best,
     expected,
@@ -29,12 +30,26 @@ from stepdown.builder.estimate.playing import SeedSize
 from stepdown.builder.estimate.sizes import measure_seeds
 from stepdown.builder.run.spent import Spent
 
+CASES = ("best", "expected", "worst")
+"""The names of an estimate's cases, in the order of `BestExpectedWorst.each`."""
 NO_HINTS, PERFECT = "none", "perfect"
 """Hints that there may be, beside those of a policy."""
 _HINT = Amount(1, 150, 15)
 """What a hint takes beside the tokens of the step that it shows: the question, and a short answer."""
 REPORT = Amount(1, 3000, 700)
 """What a verdict of one judge takes beside the tokens of the case: rubric and form, and a report."""
+
+
+@dataclass(slots=True)
+class CaseWork:
+    """What one case of an estimate makes of all instances together, and of the one with the most calls."""
+
+    total: Work = field(default_factory=Work)
+    longest: Work = field(default_factory=Work)
+
+    def add(self, instance: Work) -> None:
+        self.total += instance
+        self.longest = max(self.longest, instance, key=lambda work: work.calls)
 
 
 @dataclass(slots=True)
@@ -47,6 +62,9 @@ class BestExpectedWorst:
     where_seeds_pass: AmountByModel = field(default_factory=AmountByModel)
     searched: dict[str, AmountByModel] = field(default_factory=lambda: defaultdict(AmountByModel))
     """The search alone as expected, by the hints that it would have."""
+
+    work: tuple[CaseWork, CaseWork, CaseWork] = field(default_factory=lambda: (CaseWork(), CaseWork(), CaseWork()))
+    """Of the best, the expected and the worst case."""
 
     def each(self) -> tuple[AmountByModel, AmountByModel, AmountByModel]:
         return self.best, self.expected, self.worst
@@ -70,6 +88,10 @@ class WorkloadAssumptions:
     """Whether they are those of the run that was named."""
     failing: float
     """The share of instances that are expected to come to no seed, of those of which it is not known."""
+    images: int
+    """Container images that its instances need."""
+    image_gib: float
+    """What one of them takes of a disk in the mean, beside layers that it shares with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +105,10 @@ class ModelEstimate:
     worst: Spent
     of_run: NeededAndPaid | None
 
+    def case(self, name: str) -> Spent:
+        """What is asked of it in one of CASES."""
+        return dict(zip(CASES, (self.best, self.expected, self.worst), strict=True))[name]
+
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
@@ -92,6 +118,8 @@ class RunEstimate:
     models: tuple[ModelEstimate, ...]
     where_seeds_pass: Spent
     """The best case of those in which every seed passes at its first attempt."""
+    work: tuple[CaseWork, CaseWork, CaseWork]
+    """At best, as expected, at worst."""
     searched: Mapping[str, Spent]
     """What searching takes as expected, without verdicts, seeds and hints themselves: NO_HINTS, PERFECT, and the hints
     of a policy by its name."""
@@ -119,7 +147,7 @@ def estimate_run(
         hints: sum((_at_list_price(amounts, model, earlier) for model in protocol.models.values()), Spent())
         for hints, amounts in estimates.searched.items()
     }
-    return RunEstimate(tuple(workloads), models, sum(passing, Spent()), searched)
+    return RunEstimate(tuple(workloads), models, sum(passing, Spent()), estimates.work, searched)
 
 
 def _add_workload(
@@ -156,11 +184,8 @@ def _add_workload(
             missing += 1
         one = BestExpectedWorst()
         strongest = _dearest_strong_model(seed, workload, protocol)
-        trials = (
-            best(seed.sizes, seed.strong, settings),
-            expected(seed.sizes, seed.strong, settings, shares),
-            worst(seed.sizes, strongest, settings),
-        )
+        trials = _searched(seed, strongest, settings, shares)
+        unconfirmed = _searched(seed, strongest, replace(settings, confirm=0), shares) if settings.confirm else trials
         for amounts, searched in zip(one.each(), trials, strict=True):
             amounts.add_all(searched)
         if harness.needs_judge and protocol.judge is not None:
@@ -176,9 +201,40 @@ def _add_workload(
         _allow_for_no_seed(one, seed, workload, protocol, failing, lost)
         for amounts, found in zip(estimates.each(), one.each(), strict=True):
             amounts.add_all(found)
+        strong = (seed.strong, seed.strong, strongest)
+        for work, found, searched, name in zip(estimates.work, one.each(), unconfirmed, strong, strict=True):
+            work.add(Work(found.calls, _executions(seed, searched, name) + settings.confirm))
     return WorkloadAssumptions(
-        harness.name, instances, total, missing, dict(bases), early, shares, of_run is not None, failing
+        harness.name,
+        instances,
+        total,
+        missing,
+        dict(bases),
+        early,
+        shares,
+        of_run is not None,
+        failing,
+        len(images_of(index, workload)),
+        type(harness).image_gib,
     )
+
+
+def _searched(
+    seed: SeedSize, strongest: str, settings: SearchSettings, shares: Sequence[float]
+) -> tuple[AmountByModel, AmountByModel, AmountByModel]:
+    """An instance's search at best, as expected, and at worst."""
+    return (
+        best(seed.sizes, seed.strong, settings),
+        expected(seed.sizes, seed.strong, settings, shares),
+        worst(seed.sizes, strongest, settings),
+    )
+
+
+def _executions(seed: SeedSize, searched: AmountByModel, strong: str) -> float:
+    """How many trajectories are executed: the seed's, its verification, and the trials, each with one candidate."""
+    if seed.failed is not None:
+        return 1.0
+    return 2.0 + sum(amount.calls for model, amount in searched.by_model.items() if model != strong)
 
 
 def _allow_for_no_seed(

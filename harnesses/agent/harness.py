@@ -146,6 +146,10 @@ class AgentHarness(Harness):
         """The tasks of `source: {file, take, assets}`. Raises BadInput."""
         yield from select(self.name, source, self._options.program, self._options.judged)
 
+    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
+        """The one of its containers."""
+        return iter(() if self._options.image is None else (self._options.image,))
+
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """Docker and the image, where it runs in containers; else the program."""
         image, command, pinned = self._options.image, self._options.command[0], self._options.pinned

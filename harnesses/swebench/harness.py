@@ -87,6 +87,7 @@ class SWEBench(Harness):
         "each stands under its repository's own licence.",
     )
     expected_labels = (94, 33, 41, 168)
+    image_gib = 0.48
     recordings = trajectories.SUFFIX
 
     def __init__(self, **options: Any) -> None:
@@ -141,9 +142,13 @@ class SWEBench(Harness):
         with suppress(Lost):  # the first episode says so
             self._engine.tidy()
 
+    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
+        """An image of each instance."""
+        return iter(dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None))
+
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """A Docker engine, and the images of the instances: those that are not there are pulled at their first use."""
-        names = dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None)
+        names = tuple(self.images(source))
         try:
             with reaching():
                 absent = [name for name in names if not images.is_here(self._engine.client, name)]

@@ -378,6 +378,11 @@ class Ledger:
             last = page[-1]
             yield from (key.hex() for _, key in page)
 
+    def paid_keys(self, instance: int) -> list[str]:
+        """The cache's keys of the calls of an instance that this run paid."""
+        found = self._file.read("SELECT key FROM calls WHERE instance = ? AND paid", (instance,))
+        return [key.hex() for (key,) in found]
+
     def retried_errors(self) -> int:
         """Errors of calls that were tried again, over the whole run; the traceback of a harness is none."""
         return sum(
