@@ -11,6 +11,7 @@ from functools import partial
 from stepdown.audit.verdicts import AuditStep
 from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.sampling import draw_of
+from stepdown.builder.cluster.choice import executor_of
 from stepdown.builder.common.intervals import Interval, exact_interval
 from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.progress import RunProgress
@@ -41,7 +42,8 @@ class Repeats:
 
     def __init__(self, run: RunFolder, stop: threading.Event, steps: Iterable[AuditStep], times: int) -> None:
         """Load the run's workloads. Raises BadInput where one is not what the run was begun with."""
-        self._session, self._ledger, self._times = RunSession(run, stop), run.ledger, times
+        self._ledger, self._times = run.ledger, times
+        self._session = RunSession(run, stop, executor_of(run.config.operation))
         self._steps: dict[tuple[str, str], list[int]] = defaultdict(list)
         for step in steps:
             self._steps[step.benchmark, step.instance_id].append(step.step_index)
@@ -58,15 +60,18 @@ class Repeats:
         says where to go on.
         """
         self._ledger.forget_technical(Purpose.REPEAT)
-        self._session.work(
-            self._session.select_finished(self._steps), self._repeat, lambda: bool(self._left), self.progress
-        )
+        repeat = partial(_repeat, dict(self._steps), self._times)
+        jobs = self._session.select_finished(self._steps)
+        self._session.work(jobs, repeat, lambda: bool(self._left), self.progress, self._note_done)
 
-    def _repeat(self, job: Job, context: RunContext) -> None:
-        key = job.instance.key
-        _InstanceRepeats(job, context).execute(self._steps[key], self._times)
-        self._left.discard(key)
+    def _note_done(self, job: Job) -> None:
+        self._left.discard(job.instance.key)
         self.progress.on_instance()
+
+
+def _repeat(steps: Mapping[tuple[str, str], Sequence[int]], times: int, job: Job, context: RunContext) -> None:
+    """Execute the steps of one instance anew; `steps` are by instance."""
+    _InstanceRepeats(job, context).execute(steps[job.instance.key], times)
 
 
 class _InstanceRepeats:
@@ -86,7 +91,7 @@ class _InstanceRepeats:
         for step in steps:
             # No other run's answer is taken from a cache that both use, nor one of another step's execution, where the
             # strong model may come by this very prefix.
-            namespace = f"{Purpose.REPEAT.value} {self._ledger.meta.run.id} {step}"
+            namespace = f"{Purpose.REPEAT.value} {self._context.cache.run} {step}"
             lock = self._record.locks[step - 1]
             limit = _limit(searched, step, lock) or len(current)
             for number in range(times):

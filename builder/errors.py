@@ -1,6 +1,7 @@
 """The ways a run can go wrong, each a class named for what happened.
 
-A verdict is not an error: a model that fails its task is the normal case and is recorded, not raised.
+A verdict is not an error: a model that fails its task is the normal case and is recorded, not raised. Errors can be
+pickled, since an instance may be worked on by another machine.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ class JudgeBelowBar(Interrupted):
 
     def __init__(self, judge: str, why: str) -> None:
         super().__init__(f"judge {judge} has fallen below `judge.bar`: {why}")
-        self.judge = judge
+        self.judge, self.why = judge, why
+
+    def __reduce__(self) -> tuple[type[JudgeBelowBar], tuple[str, str]]:
+        return JudgeBelowBar, (self.judge, self.why)
 
 
 class BudgetReached(Interrupted):
@@ -72,4 +76,7 @@ class BudgetReached(Interrupted):
 
     def __init__(self, name: str, spent: str) -> None:
         super().__init__(f"the run's budget of {name} is reached ({spent})")
-        self.name = name
+        self.name, self.spent = name, spent
+
+    def __reduce__(self) -> tuple[type[BudgetReached], tuple[str, str]]:
+        return BudgetReached, (self.name, self.spent)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def _missing(mark: str) -> str | None:
         return "Debian's chromium is not installed"
     if mark == "opencode" and shutil.which("npm") is None:
         return "npm, which installs OpenCode, is not here (.ci/run installs it)"
+    if mark == "cluster" and find_spec("ray") is None:
+        return "Ray is not installed: pip install 'stepdown[cluster]'"
     if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "python").exists():
         return "Label Studio's SDK is not there: make labelstudio"
     return None
@@ -65,7 +68,7 @@ def _missing(mark: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for mark in ("docker", "browser", "opencode", "labelstudio"):
+        for mark in ("docker", "browser", "opencode", "cluster", "labelstudio"):
             if item.get_closest_marker(mark) and mark not in REQUIRED and (reason := _missing(mark)):
                 item.add_marker(pytest.mark.skip(reason=reason))
 

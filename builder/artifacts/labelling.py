@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.artifacts.writing import write_artifacts
+from stepdown.builder.cluster.choice import executor_of
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.build import Build
@@ -68,7 +69,7 @@ def label_run(
     with open_for_work(folder, config, origin) as run:
         run.config.check_keys()
         watcher.begins(run.config.protocol)
-        build = Build(run, stop)
+        build = Build(run, stop, executor_of(run.config.operation))
         if drop_blocked:
             watcher.gave_up(run.ledger.drop_blocked())
         build.admit()

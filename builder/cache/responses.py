@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from stepdown.builder.actions.rereading import READING
 from stepdown.builder.cache.question import Question
@@ -52,6 +52,16 @@ class Answer(NamedTuple):
         return self.entry.response
 
 
+class Answers(Protocol):
+    """Where questions are answered, for one run: from what is kept, else by asking."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+
+    def get_or_ask(self, question: Question, ask: Callable[[Question], Response]) -> Answer: ...
+
+
 class Cache:
     """Responses by question, as one run uses them. `run` is the run's id: every entry says which run paid for it."""
 
@@ -65,17 +75,9 @@ class Cache:
 
     def get(self, question: Question) -> Entry | None:
         """The entry that answers this question; None where there is none."""
-        keys = [question.key()]
-        if question.prefix.exact != question.prefix.canonical:
-            keys.append(question.key(exact=True))
-        for key in keys:
-            found = self._read(key)
-            if found is None or not question.served_by(found.prefix_digest, found.response):
-                continue
-            if found.reading >= READING:
+        for key in keys_of(question):
+            if (found := served(question, key, self._store.get(key))) is not None:
                 return found
-            if (response := question.read_anew(found.response)) is not None:
-                return found._replace(response=response)
         return None
 
     def put(self, question: Question, response: Response) -> Entry:
@@ -84,21 +86,40 @@ class Cache:
         Where the key already holds a response to a prefix with other volatile text, this one is kept under the exact
         key.
         """
-        key = question.key()
-        if question.prefix.exact != question.prefix.canonical and self._read(key) is not None:
-            key = question.key(exact=True)
+        key, *exact = keys_of(question)
+        if exact and entry_of(key, self._store.get(key)) is not None:
+            key = exact[0]
         entry = Entry(key, question.prefix.exact, response, self.run, READING)
         self._store.put(key, entry.to_json())
         return entry
 
-    def _read(self, key: str) -> Entry | None:
-        value = self._store.get(key)
-        if value is None:
-            return None
-        try:
-            return Entry.from_json(key, value)
-        except (KeyError, TypeError, ValueError):
-            return None
-
     def close(self) -> None:
         self._store.close()
+
+
+def keys_of(question: Question) -> list[str]:
+    """Under which keys an answer may stand, in the order of looking: the canonical one, then another exact one."""
+    if question.prefix.exact == question.prefix.canonical:
+        return [question.key()]
+    return [question.key(), question.key(exact=True)]
+
+
+def served(question: Question, key: str, value: Any) -> Entry | None:
+    """What a store holds under one of a question's keys, where it answers the question."""
+    found = entry_of(key, value)
+    if found is None or not question.served_by(found.prefix_digest, found.response):
+        return None
+    if found.reading >= READING:
+        return found
+    response = question.read_anew(found.response)
+    return None if response is None else found._replace(response=response)
+
+
+def entry_of(key: str, value: Any) -> Entry | None:
+    """The entry that a store holds under a key; None where there is none that can be read."""
+    if value is None:
+        return None
+    try:
+        return Entry.from_json(key, value)
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -60,11 +60,39 @@ class Budget(Strict):
     """Seconds that one process may work on the run. Not set: no limit."""
 
 
+class ClusterConfig(Strict):
+    """A Ray cluster to work on. The run's folder stays where the command runs, on a machine of the cluster."""
+
+    ray: str = Field(min_length=1)
+    """`auto`, for the cluster that this machine belongs to, or the address of its head, `HOST:PORT`."""
+    resources: dict[str, float] = Field(default_factory=dict)
+    """Ray's resources that a node must have, and that each process of stepdown takes of it: `{docker: 1}`. Nodes
+    without them are not worked on, nor are nodes that were started with no CPUs."""
+    per_node: int | None = Field(None, ge=1)
+    """How many instances are in hand on one node at most. Not set: `workers` divided by the nodes there are."""
+
+    @field_validator("ray")
+    @classmethod
+    def _reached_from_a_node(cls, value: str) -> str:
+        if "://" in value:
+            raise ValueError("must be `auto` or HOST:PORT: the command runs on a machine of the cluster")
+        return value
+
+    @field_validator("resources")
+    @classmethod
+    def _amounts(cls, value: dict[str, float]) -> dict[str, float]:
+        if wrong := [name for name, amount in value.items() if not 0 < amount < float("inf")]:
+            raise ValueError(f"{wrong[0]!r} must be more than 0")
+        return value
+
+
 class OperationConfig(Strict):
     """How the run is carried out. No label depends on it; it may change at any resume."""
 
-    workers: int = Field(2, ge=1, le=1024)
-    """How many instances are searched at once."""
+    workers: int = Field(2, ge=1, le=8192)
+    """How many instances are searched at once, over all machines."""
+    executor: ClusterConfig | None = None
+    """Where instances are worked on: `{ray: auto}` is a Ray cluster. Not set: in threads of this process."""
     speculate: int = Field(0, ge=0, le=256)
     """How many trials an instance's search may have executed ahead of itself: those that follow if the one in hand is
     not accepted, on the next tier and the next step. It saves time where models are slow and instances few. Files stay

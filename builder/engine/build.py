@@ -1,4 +1,4 @@
-"""A build, in a run's folder: its instances admitted, and labelled by workers."""
+"""A build, in a run's folder: its instances admitted, and labelled by an executor."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 
-from stepdown.builder.engine.context import Job, RunContext
-from stepdown.builder.engine.label import InstanceLabelling
+from stepdown.builder.engine.context import Job
+from stepdown.builder.engine.executor import Executor
+from stepdown.builder.engine.label import label_instance
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.session import RunSession
 from stepdown.builder.errors import BadInput, JudgeBelowBar
@@ -20,10 +21,13 @@ from stepdown.harnesses.checked import unsound_instance
 class Build:
     """Labels every open instance of a run. `stop` ends it early; what was paid for is kept."""
 
-    def __init__(self, run: RunFolder, stop: threading.Event) -> None:
-        """Load the run's workloads. Raises BadInput where one is not what the run was begun with."""
+    def __init__(self, run: RunFolder, stop: threading.Event, executor: Executor | None = None) -> None:
+        """Load the run's workloads. Raises BadInput where one is not what the run was begun with.
+
+        Without an `executor` instances are labelled in threads of this process.
+        """
         self._run, self._ledger = run, run.ledger
-        self._session = RunSession(run, stop)
+        self._session = RunSession(run, stop, executor)
         self.progress = RunProgress()
 
     @property
@@ -86,7 +90,7 @@ class Build:
         where to go on.
         """
         if self._is_left():
-            self._session.work(self._open_jobs(), self._label, self._is_left, self.progress)
+            self._session.work(self._open_jobs(), label_instance, self._is_left, self.progress, self._note_done)
 
     def _is_left(self) -> bool:
         return self._count_open() > 0
@@ -108,6 +112,5 @@ class Build:
         if left > 0:
             raise BadInput(f"the sources no longer select {left} of the run's instances", file=self._run.path)
 
-    def _label(self, job: Job, context: RunContext) -> None:
-        InstanceLabelling(job, context).run()
+    def _note_done(self, job: Job) -> None:
         self.progress.on_instance()

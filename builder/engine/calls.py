@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from stepdown.builder.cache.question import Question
-from stepdown.builder.cache.responses import Answer, Cache
+from stepdown.builder.cache.responses import Answer, Answers
 from stepdown.builder.config.pool import WORKLOAD, Model
 from stepdown.builder.errors import Technical
 from stepdown.builder.models import Completion
@@ -54,7 +54,7 @@ class Calls:
         instance: Instance,
         harness: Harness,
         provider: Provider,
-        cache: Cache,
+        cache: Answers,
         on_call: OnCall | None = None,
         budget: BudgetGuard | None = None,
         locks: QuestionLocks | None = None,

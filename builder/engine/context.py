@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepdown.builder.cache.responses import Cache
+from stepdown.builder.cache.responses import Answers
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.calls import OnCall, Provider
 from stepdown.builder.engine.hints import HintSource
@@ -14,7 +14,7 @@ from stepdown.builder.engine.search import SearchRules
 from stepdown.builder.engine.workloads import LoadedWorkload
 from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard
-from stepdown.builder.run.ledger import InstanceRecord, Ledger
+from stepdown.builder.run.ledger import InstanceRecord, LabellingLedger
 from stepdown.judges.exam.watch import ExamWatch
 
 
@@ -32,8 +32,8 @@ class RunContext:
     """What all instances of a run share."""
 
     protocol: ProtocolConfig
-    ledger: Ledger
-    cache: Cache
+    ledger: LabellingLedger
+    cache: Answers
     provider: Provider
     hints: HintSource | None
     """None where every step starts at the cheapest tier."""

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from stepdown.builder.common.faults import said
 from stepdown.builder.config.pool import Model, Pool
+from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.config.validation import Strict, read_jsonl, validated
 from stepdown.builder.engine.calls import Calls
 from stepdown.builder.errors import BadInput, StepdownError, Technical
@@ -33,6 +34,16 @@ class HintSource(Protocol):
 
     def ask(self, instance: Instance, number: int, step: Step, calls: Calls) -> int | None:
         """The tier (an index) to start at, for step `number` of the seed; None where there is no hint."""
+
+
+def read_hints(protocol: ProtocolConfig) -> HintSource | None:
+    """Where a config's hints come from; None where it has none. Raises BadInput."""
+    hints, pool = protocol.hints, protocol.pool
+    if hints.file is not None:
+        return FileHints(hints.file, pool)
+    if hints.policy is not None:
+        return PolicyHints(hints.policy, pool, hints.folder)
+    return ModelHints(hints.model, pool) if hints.model is not None else None
 
 
 class _Line(Strict):

@@ -19,6 +19,11 @@ from stepdown.builder.records import Outcome, Sample, Trajectory, Trial, Verdict
 from stepdown.builder.run.ledger import Purpose
 
 
+def label_instance(job: Job, context: RunContext) -> None:
+    """Label an instance, or record why it has no labels. Raises RunStopped, BadInput or Interrupted."""
+    InstanceLabelling(job, context).run()
+
+
 class InstanceLabelling:
     """The labelling of one instance, from its record on. Trials that are in the ledger are not executed again."""
 

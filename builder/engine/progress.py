@@ -58,6 +58,11 @@ class RunProgress:
             else:
                 self.hits += 1
 
+    def on_hit(self) -> None:
+        """The cache answered a call."""
+        with self._lock:
+            self.hits += 1
+
     def on_lock(self) -> None:
         with self._lock:
             self.steps += 1

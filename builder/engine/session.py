@@ -1,46 +1,52 @@
-"""Work on a run's instances, whatever it is: workloads are loaded, and workers do the work within the run's budget."""
+"""Work on a run's instances, whatever it is: workloads are loaded, and an executor does it within the run's budget."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from stepdown.builder.cache.responses import Cache
 from stepdown.builder.cache.store import DiskStore
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.config.validation import changes
-from stepdown.builder.engine.context import Job, RunContext
-from stepdown.builder.engine.hints import FileHints, HintSource, ModelHints, PolicyHints
+from stepdown.builder.engine.context import Job
+from stepdown.builder.engine.executor import Executor, InThreads, RunHoldings, Task
+from stepdown.builder.engine.hints import read_hints
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.pseudo_models import refuse_unknown_pseudo_models
-from stepdown.builder.engine.workers import Threads, Workers
-from stepdown.builder.engine.workloads import LoadedWorkload, give_folder, load_workload, select_instances
+from stepdown.builder.engine.workloads import (
+    LoadedWorkload,
+    give_folder,
+    load_workload,
+    select_instances,
+    versions_of,
+)
 from stepdown.builder.errors import BadInput, Interrupted
-from stepdown.builder.models import Client
 from stepdown.builder.records import Instance
 from stepdown.builder.run.budget import BudgetGuard
 from stepdown.builder.run.folder import RunFolder
-from stepdown.builder.run.ledger import InstanceState, JudgeVersion, RunVersions, WorkloadVersion
+from stepdown.builder.run.ledger import InstanceState
 from stepdown.builder.run.spent import read_spent
 from stepdown.harnesses.registry import own_facts
-from stepdown.judges.decision import RULES_VERSION
 from stepdown.judges.exam.watch import ExamWatch
-from stepdown.judges.prompts import prompts_digest
 
 
 class RunSession:
     """A run that work is done on. `stop` ends the work early; what was paid for is kept."""
 
-    def __init__(self, run: RunFolder, stop: threading.Event) -> None:
-        """Load the run's workloads. Raises BadInput where one is not what the run was begun with."""
-        self.run, self._stop = run, stop
+    def __init__(self, run: RunFolder, stop: threading.Event, executor: Executor | None = None) -> None:
+        """Load the run's workloads. Raises BadInput where one is not what the run was begun with.
+
+        Without an `executor` the work is done in threads of this process.
+        """
+        self.run, self._stop, self._executor = run, stop, executor or InThreads()
         departed = run.origin.departed if run.origin else ()
         self.workloads: list[LoadedWorkload] = [
             load_workload(self.protocol, index, departed) for index in range(len(self.protocol.workloads))
         ]
         for workload in self.workloads:
             give_folder(workload, run.cache_folder / "workloads" / workload.harness.name)
-        self._hints = self._read_hints()
+        self._hints = read_hints(self.protocol)
+        self._versions = versions_of(self.workloads, self.protocol)
         self._check_versions()
         judge = self.protocol.judge
         self.exam = ExamWatch(judge, run.ledger.gradings() if judge else ())
@@ -78,75 +84,49 @@ class RunSession:
     def work(
         self,
         jobs: Iterable[Job],
-        do: Callable[[Job, RunContext], None],
+        do: Task,
         is_left: Callable[[], bool],
         progress: RunProgress,
+        done: Callable[[Job], None] = lambda job: None,
     ) -> None:
-        """Have the run's workers do the jobs, within its budget; `is_left` says whether there are any still.
+        """Have the jobs done, within the run's budget; `is_left` says whether there are any still.
 
-        `progress` is told of every call, and is given to what is done. Raises RunStopped, BadInput, BudgetReached or
-        Interrupted.
+        `progress` is told of every call, `done` of every job that is done. Raises RunStopped, BadInput, BudgetReached
+        or Interrupted.
         """
         if self.exam.below is not None:
             raise self.exam.below
-        run, operation, models = self.run, self.run.config.operation, self.protocol.models
+        run, operation = self.run, self.run.config.operation
         already = read_spent(run.path, run.ledger.call_totals(), self.protocol.prices)
         budget = BudgetGuard(operation.budget, already, run.path, self._stop)
-        cache = Cache(DiskStore(run.cache_folder), run=run.ledger.meta.run.id)
+        store = DiskStore(run.cache_folder)
         try:
-            client = Client(
-                models.values(),
-                operation,
-                self._stop,
-                budget.check,
-                on_error=progress.on_error,
-                notify=lambda line: progress.notify(line),
-            )
-            with budget, client:
-                context = RunContext(
-                    protocol=self.protocol,
-                    ledger=run.ledger,
-                    cache=cache,
-                    provider=client,
-                    hints=self._hints,
-                    stop=self._stop,
-                    on_call=progress.on_call,
-                    on_lock=progress.on_lock,
-                    on_blocked=progress.on_blocked,
-                    budget=budget,
-                    speculate=operation.speculate,
-                    exam=self.exam,
-                )
-                workers: Workers = Threads(operation.workers, self._stop)
+            with budget:
                 for workload in self.workloads:
                     if started := workload.harness.runs_here:
                         progress.notify(f"workload {workload.harness.name} runs on this machine, unconfined: {started}")
-                workers.run(jobs, lambda job: do(job, context))
+                holdings = RunHoldings(
+                    run=run,
+                    workloads=self.workloads,
+                    versions=self._versions,
+                    hints=self._hints,
+                    store=store,
+                    budget=budget,
+                    exam=self.exam,
+                    progress=progress,
+                    stop=self._stop,
+                )
+                self._executor.work(jobs, do, done, holdings)
         except Interrupted:
             raise budget.stopped_by or self.exam.below or Interrupted("stopped") from None
         finally:
-            cache.close()
+            store.close()
         if self._stop.is_set() and is_left():
             raise budget.stopped_by or self.exam.below or Interrupted("stopped")
 
-    def _read_hints(self) -> HintSource | None:
-        hints, pool = self.protocol.hints, self.protocol.pool
-        if hints.file is not None:
-            return FileHints(hints.file, pool)
-        if hints.policy is not None:
-            return PolicyHints(hints.policy, pool, hints.folder)
-        return ModelHints(hints.model, pool) if hints.model is not None else None
-
     def _check_versions(self) -> None:
         """A harness or judge that changed since the run was begun would label one run by two measures."""
-        ledger = self.run.ledger
-        versions = RunVersions(
-            workloads=tuple(
-                WorkloadVersion(workload.harness.name, workload.harness.version, workload.config.seeds.source)
-                for workload in self.workloads
-            ),
-            judge=JudgeVersion(prompts_digest(), RULES_VERSION) if self.protocol.judge else None,
-        )
+        ledger, versions = self.run.ledger, self._versions
         if not ledger.is_begun:
             ledger.meta.keep_versions(versions)
             return

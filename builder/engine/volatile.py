@@ -6,7 +6,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 from stepdown.builder.records import Mask
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.ledger import LabellingLedger
 from stepdown.harnesses.base import Harness
 
 
@@ -16,7 +16,7 @@ class InstanceMask:
     The shapes are kept in the ledger with the seed: answers are found again by digests under this mask.
     """
 
-    def __init__(self, harness: Harness, ledger: Ledger | None = None, instance: int = 0) -> None:
+    def __init__(self, harness: Harness, ledger: LabellingLedger | None = None, instance: int = 0) -> None:
         """`instance` is its id in the ledger; without a ledger nothing is kept."""
         self._harness, self._ledger, self._instance = harness, ledger, instance
 

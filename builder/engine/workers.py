@@ -1,31 +1,25 @@
-"""Does many independent pieces of work at once. Threads do it here; a cluster would be another class of `Workers`."""
+"""Does many independent pieces of work at once, in threads."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class Workers(Protocol):
-    """Something that does work on many items at once."""
-
-    def run(self, items: Iterable[T], work: Callable[[T], None]) -> None:
-        """Do `work` for every item. Whenever a worker is free it takes the next item.
-
-        After the first error no further item is taken; items that were begun are finished, then the error is raised.
-        """
-
-
 class Threads:
-    """`count` threads. Once `stop` is set, no further item is taken."""
+    """`count` threads. Whenever one is free it takes the next item; once `stop` is set, no further one is taken."""
 
     def __init__(self, count: int, stop: threading.Event) -> None:
         self._count, self._stop = count, stop
 
     def run(self, items: Iterable[T], work: Callable[[T], None]) -> None:
+        """Do `work` for every item.
+
+        After the first error no further item is taken; items that were begun are finished, then the error is raised.
+        """
         iterator, taking = iter(items), threading.Lock()
         errors: list[BaseException] = []
 

@@ -11,8 +11,11 @@ from stepdown.builder.config.protocol import ProtocolConfig, WorkloadConfig
 from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
+from stepdown.builder.run.ledger import JudgeVersion, RunVersions, WorkloadVersion
 from stepdown.harnesses.base import Harness
 from stepdown.harnesses.registry import harness_class, make_harness, own_facts
+from stepdown.judges.decision import RULES_VERSION
+from stepdown.judges.prompts import prompts_digest
 
 
 def load_harness(workload: WorkloadConfig, field: str) -> Harness:
@@ -57,6 +60,17 @@ def select_instances(index: int, workload: LoadedWorkload) -> Iterator[Instance]
         raise
     except BaseException as error:  # whatever anybody's code raises, sys.exit too
         raise BadInput(f"the workload can not read it: {_place_and_words(workload, error)}", field=field) from None
+
+
+def versions_of(workloads: Sequence[LoadedWorkload], protocol: ProtocolConfig) -> RunVersions:
+    """By which code the run's labels are measured."""
+    return RunVersions(
+        workloads=tuple(
+            WorkloadVersion(workload.harness.name, workload.harness.version, workload.config.seeds.source)
+            for workload in workloads
+        ),
+        judge=JudgeVersion(prompts_digest(), RULES_VERSION) if protocol.judge else None,
+    )
 
 
 def images_of(index: int, workload: LoadedWorkload) -> tuple[str, ...]:

@@ -124,6 +124,16 @@ class BudgetGuard:
                 self._wait()
             self._in_hand += 1
 
+    def try_begin(self) -> bool:
+        """`begin` for whoever can not be kept waiting: whether the call may begin now, and is counted as in hand."""
+        most = self._budget.calls
+        with self._lock:
+            self._refuse_where_reached()
+            if most is not None and self._calls + self._in_hand >= most:
+                return False
+            self._in_hand += 1
+            return True
+
     def _wait(self) -> None:
         """Wait for a call in hand to end."""
         if self._stop.is_set():

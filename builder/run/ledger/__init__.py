@@ -1,13 +1,16 @@
 """The durable record of a run: one SQLite file, one transaction per trial, every message stored once.
 
 A ledger is made of parts that share the file: `meta` is what the run is, `trajectories` how steps are kept, `written`
-which artifacts say all of it, `file` what is recorded and read back. `browsing` and `finding` read a bounded part,
+which artifacts say all of it, `file` what is recorded and read back, `entries` a trial as it is written. `labelling`
+says which part of it work on an instance needs. `browsing` and `finding` read a bounded part,
 for somebody who looks at the run. `schema` has tables and records, `database` opens the file. Nothing in it depends on
 the clock.
 """
 
 from stepdown.builder.run.ledger.browsing import CallsOfModel
+from stepdown.builder.run.ledger.entries import TrialEntry
 from stepdown.builder.run.ledger.file import Ledger
+from stepdown.builder.run.ledger.labelling import LabellingLedger
 from stepdown.builder.run.ledger.meta import JudgeVersion, Origin, RunMeta, RunVersions, WorkloadVersion
 from stepdown.builder.run.ledger.schema import (
     KEPT,
@@ -27,11 +30,13 @@ __all__ = [
     "InstanceRecord",
     "InstanceState",
     "JudgeVersion",
+    "LabellingLedger",
     "Ledger",
     "Origin",
     "Purpose",
     "RunMeta",
     "RunVersions",
+    "TrialEntry",
     "TrialRecord",
     "WorkloadVersion",
 ]

@@ -23,11 +23,11 @@ from stepdown.builder.records import (
 )
 from stepdown.builder.run.ledger.browsing import Browsing
 from stepdown.builder.run.ledger.database import open_database
+from stepdown.builder.run.ledger.entries import TrialEntry, trial_entry
 from stepdown.builder.run.ledger.finding import Finding
 from stepdown.builder.run.ledger.meta import MetaStore
 from stepdown.builder.run.ledger.schema import (
     INSTANCE_COLUMNS,
-    KEPT,
     BookedCall,
     CallTotal,
     InstanceRecord,
@@ -38,9 +38,6 @@ from stepdown.builder.run.ledger.schema import (
 )
 from stepdown.builder.run.ledger.trajectories import Trajectories
 from stepdown.builder.run.ledger.written import WrittenArtifacts
-
-LONGEST_REASON = 2000
-"""Characters; a reason may quote what a model wrote."""
 
 
 class Ledger:
@@ -229,43 +226,41 @@ class Ledger:
         accepted: bool,
         base: int | None = None,
     ) -> int:
-        """Keep a trial, in one transaction; returns its id.
+        """Keep a trial, in one transaction; returns its id. What is kept of its steps: see `trial_entry`."""
+        entry = trial_entry(instance, purpose, trial, outcome, receipt, accepted=accepted, base=base)
+        return self.write(entry)
 
-        Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial
-        the candidate's, of others none.
-        """
-        first = max(trial.step, 1)
-        last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
-        if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
-            last = 0
+    def write(self, entry: TrialEntry) -> int:
+        """Keep a trial as it is to be written, in one transaction; returns its id."""
+        trial = entry.trial
         with self._file.transaction() as db:
             cursor = db.execute(
                 "INSERT INTO trials (instance, purpose, base, step, tier, model, sample, call_limit, verdict, "
                 "accepted, calls, reason, grading, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    instance,
-                    purpose.value,
-                    base,
+                    entry.instance,
+                    entry.purpose.value,
+                    entry.base,
                     trial.step,
                     trial.tier,
                     trial.model,
                     trial.sample.number,
                     trial.limit,
-                    outcome.verdict.value,
-                    accepted,
-                    len(outcome.trajectory),
-                    outcome.reason[:LONGEST_REASON],
-                    exact_json(outcome.grading) if outcome.grading is not None else None,
-                    exact_json(receipt.attempts),
+                    entry.verdict.value,
+                    entry.accepted,
+                    entry.calls,
+                    entry.reason,
+                    exact_json(entry.grading) if entry.grading is not None else None,
+                    exact_json(entry.receipt.attempts),
                 ),
             )
             trial_id = int(cursor.lastrowid or 0)
-            if outcome.cut_off:
+            if entry.cut_off:
                 db.execute("INSERT INTO cut_off VALUES (?)", (trial_id,))
-            if outcome.state is not None:
-                db.execute("INSERT INTO states VALUES (?, ?)", (trial_id, outcome.state.value))
-            self._add_calls(db, instance, purpose, receipt, trial_id)
-            self.trajectories.write(db, trial_id, outcome.trajectory[:last], first)
+            if entry.state is not None:
+                db.execute("INSERT INTO states VALUES (?, ?)", (trial_id, entry.state.value))
+            self._add_calls(db, entry.instance, entry.purpose, entry.receipt, trial_id)
+            self.trajectories.write(db, trial_id, entry.steps)
         return trial_id
 
     def trials(self, instance: int) -> list[TrialRecord]:

@@ -1,14 +1,78 @@
-"""How a ledger keeps trajectories: every message once, each step as what it adds to the one before."""
+"""How a ledger keeps trajectories: every message once, each step as what it adds to the one before.
+
+What is written and what is read are records of their own, which know no file: a trial may be executed on one machine
+and recorded on another.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from stepdown.builder.common.sqlite import SQLiteFile
 from stepdown.builder.records import Mask, Message, Prefix, Response, Step, Tool, Trajectory, exact_json
+
+Text = tuple[str, Any]
+"""A message or a list of tools with its exact digest; None in place of what the ledger is known to hold already."""
+
+
+class AddedStep(NamedTuple):
+    """A step as what it adds to the one before."""
+
+    number: int
+    model: str
+    kept: int
+    """So many messages are those of the step before."""
+    messages: tuple[Text, ...]
+    tools: Text | None
+    response: str
+    """JSON."""
+
+
+class StoredSteps(NamedTuple):
+    """Steps as they were read: a row each, and the texts that the rows name."""
+
+    rows: Sequence[Any]
+    texts: Mapping[int, Any]
+
+    def trajectory(self, mask: Mask | None = None) -> Trajectory:
+        """The steps themselves, their prefixes under a mask."""
+        steps: list[Step] = []
+        for row in self.rows:
+            steps.append(_step(row, steps[-1].prefix if steps else None, mask, self.texts))
+        return tuple(steps)
+
+
+def added_steps(trajectory: Trajectory, first: int) -> tuple[AddedStep, ...]:
+    """What is kept of a trajectory's steps from number `first` on."""
+    return tuple(
+        _added_step(number, trajectory[number - 1], trajectory[number - 2].prefix if number > 1 else None)
+        for number in range(first, len(trajectory) + 1)
+    )
+
+
+def _added_step(number: int, step: Step, previous: Prefix | None) -> AddedStep:
+    """`previous` is the prefix of the step before."""
+    prefix = step.prefix
+    kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
+    messages = tuple(zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True))
+    tools = (prefix.tools_digest, prefix.tools) if prefix.tools else None
+    return AddedStep(number, step.model, kept, messages, tools, exact_json(step.response.to_json()))
+
+
+def _step(row: Any, previous: Prefix | None, mask: Mask | None, texts: Mapping[int, Any]) -> Step:
+    model, kept, added, tools, response = row
+    messages: list[Message] = [texts[text] for text in json.loads(added)]
+    definitions: list[Tool] = texts[tools] if tools is not None else []
+    if kept and previous is not None:
+        prefix = previous.extend(messages)
+        if list(prefix.tools) != definitions:
+            prefix = prefix.with_tools(definitions)
+    else:
+        prefix = Prefix.start(messages, definitions, mask)
+    return Step(prefix, Response.from_json(json.loads(response)), model)
 
 
 class Trajectories:
@@ -22,24 +86,14 @@ class Trajectories:
 
     # Writing
 
-    def write(self, db: sqlite3.Connection, trial: int, trajectory: Trajectory, first: int) -> None:
-        """Keep a trial's steps from number `first` on. Within the caller's transaction."""
+    def write(self, db: sqlite3.Connection, trial: int, steps: Iterable[AddedStep]) -> None:
+        """Keep a trial's steps. Within the caller's transaction."""
         rows = []
-        for number in range(first, len(trajectory) + 1):
-            previous = trajectory[number - 2].prefix if number > 1 else None
-            rows.append((trial, number, *self._store_step(db, trajectory[number - 1], previous)))
+        for step in steps:
+            added = exact_json([self._store_text(db, *text) for text in step.messages])
+            tools = self._store_text(db, *step.tools) if step.tools else None
+            rows.append((trial, step.number, step.model, step.kept, added, tools, step.response))
         db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-
-    def _store_step(self, db: sqlite3.Connection, step: Step, previous: Prefix | None) -> tuple[Any, ...]:
-        """The other columns of a step, its texts being stored; `previous` is the prefix of the step before."""
-        prefix = step.prefix
-        kept = len(previous.messages) if previous is not None and prefix.grew_from(previous) else 0
-        added = [
-            self._store_text(db, link, message)
-            for link, message in zip(prefix.message_digests[kept:], prefix.messages[kept:], strict=True)
-        ]
-        tools = self._store_text(db, prefix.tools_digest, prefix.tools) if prefix.tools else None
-        return step.model, kept, exact_json(added), tools, exact_json(step.response.to_json())
 
     def _store_text(self, db: sqlite3.Connection, link: str, value: Any) -> int:
         """The id of a stored message or tool list, storing it once. Within the caller's transaction."""
@@ -47,8 +101,10 @@ class Trajectories:
         if found is not None:
             return found
         key = bytes.fromhex(link)
-        cursor = db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
-        if cursor.rowcount == 1:
+        cursor = None
+        if value is not None:
+            cursor = db.execute("INSERT OR IGNORE INTO texts (digest, body) VALUES (?, ?)", (key, exact_json(value)))
+        if cursor is not None and cursor.rowcount == 1:
             found = int(cursor.lastrowid or 0)
         else:
             (found,) = db.execute("SELECT id FROM texts WHERE digest = ?", (key,)).fetchone()
@@ -66,12 +122,12 @@ class Trajectories:
 
     def read(self, trial: int, mask: Mask | None = None) -> Trajectory:
         """The steps that a trial's record holds, those of the trajectories it started from included."""
+        return self.stored(trial).trajectory(mask)
+
+    def stored(self, trial: int) -> StoredSteps:
+        """What `read` makes the steps of."""
         rows = self._rows(trial, "model, kept, added, tools, response")
-        texts = self._read_texts({text for row in rows for text in (*json.loads(row[2]), row[3])})
-        steps: list[Step] = []
-        for row in rows:
-            steps.append(self._step(row, steps[-1].prefix if steps else None, mask, texts))
-        return tuple(steps)
+        return StoredSteps(rows, self._read_texts({text for row in rows for text in (*json.loads(row[2]), row[3])}))
 
     def responses(self, trial: int) -> tuple[Response, ...]:
         """The responses of the steps that `read` gives, without what a step saw."""
@@ -93,19 +149,6 @@ class Trajectories:
                 (trial_id, end if end is not None else 1 << 40),
             )
         return rows
-
-    @staticmethod
-    def _step(row: Any, previous: Prefix | None, mask: Mask | None, texts: Mapping[int, Any]) -> Step:
-        model, kept, added, tools, response = row
-        messages: list[Message] = [texts[text] for text in json.loads(added)]
-        definitions: list[Tool] = texts[tools] if tools is not None else []
-        if kept and previous is not None:
-            prefix = previous.extend(messages)
-            if list(prefix.tools) != definitions:
-                prefix = prefix.with_tools(definitions)
-        else:
-            prefix = Prefix.start(messages, definitions, mask)
-        return Step(prefix, Response.from_json(json.loads(response)), model)
 
     def _read_texts(self, ids: Iterable[int | None]) -> dict[int, Any]:
         """Messages and tool lists by id, in one query."""

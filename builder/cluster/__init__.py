@@ -1,0 +1,6 @@
+"""A run's instances worked on by many machines. Only `ray_cluster` knows Ray; what else is here runs in any processes.
+
+The head is the process of the command: it alone has the ledger, the cache, the budget and the limits, and it hands out
+instances. On each node `hands` works on them with handles (`remote`) that ask the head over a `line`; `messages` has
+what is said, `head` answers it, `dispatch` knows who has which instance in hand.
+"""

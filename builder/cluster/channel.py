@@ -1,0 +1,124 @@
+"""The head's end of the line to one process on a node: comes for requests, brings answers and instances."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from stepdown.builder.cluster.dispatch import Dispatch
+from stepdown.builder.cluster.head import Head
+from stepdown.builder.cluster.messages import Asked, Assignment, Delivery, Finished, Reply
+
+HEARTBEAT = 1.0
+"""Seconds within which a process answers, also where it has nothing to ask."""
+
+
+class ProcessDied(Exception):
+    """The process is gone, or its node is."""
+
+
+class ProcessSilent(Exception):
+    """Nothing is heard of the process. It may be cut off, and may still be heard of later."""
+
+
+class NodeProcess(Protocol):
+    """A process on a node, `Hands`, as its channel reaches it."""
+
+    @property
+    def node(self) -> str:
+        """The node's id."""
+
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
+        """See `Hands.exchange`. Raises ProcessDied or ProcessSilent."""
+
+    def wait(self) -> Sequence[Asked]:
+        """What a process that was silent says after all. Raises ProcessDied."""
+
+    def stop(self) -> None:
+        """Have it begin no further step."""
+
+    def end(self) -> None:
+        """End it."""
+
+
+class Channel:
+    """One process, and the thread that talks to it for as long as there is something to do."""
+
+    def __init__(self, process: NodeProcess, head: Head, dispatch: Dispatch, room: Callable[[], int]) -> None:
+        """`room` says how many instances the process may have in hand now."""
+        self._process, self._head, self._dispatch, self._room = process, head, dispatch, room
+        self._in_hand: set[int] = set()
+        self._is_open = True
+        self._thread = threading.Thread(target=self._talk, name=f"channel-{process.node[:8]}", daemon=True)
+
+    @property
+    def node(self) -> str:
+        return self._process.node
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the process is given work."""
+        return self._is_open
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Have the process begin no further step."""
+        if self._is_open:
+            self._process.stop()
+
+    def end(self) -> None:
+        """End the process. What it still has in hand is lost."""
+        self._process.end()
+
+    def _talk(self) -> None:
+        replies: Sequence[Reply] = ()
+        try:
+            while (assignments := self._take()) or self._in_hand or replies or self._wait():
+                if assignments or self._in_hand or replies:
+                    replies = self._answered(self._exchange(Delivery(replies, assignments)))
+        except ProcessDied:
+            self._leave()
+        except BaseException as error:
+            self._dispatch.fail(error)
+            self._leave()
+
+    def _take(self) -> Sequence[Assignment]:
+        """What the process is to work on beside what it has."""
+        if not self._is_open:
+            return ()
+        taken = self._dispatch.take(self._room() - len(self._in_hand))
+        self._in_hand.update(assignment.attempt for assignment in taken)
+        return taken
+
+    def _wait(self) -> bool:
+        """Wait for something to do; False where there will be nothing."""
+        if not self._is_open or self._dispatch.is_over:
+            return False
+        with self._dispatch.changed:
+            self._dispatch.changed.wait(HEARTBEAT)
+        return True
+
+    def _exchange(self, delivery: Delivery) -> Sequence[Asked]:
+        try:
+            return self._process.exchange(delivery, HEARTBEAT)
+        except ProcessSilent:
+            self._leave()
+            # What it was paid for meanwhile is kept; whatever else it wants is refused, so its work comes to an end.
+            return self._process.wait()
+
+    def _answered(self, requests: Sequence[Asked]) -> list[Reply]:
+        replies = []
+        for asked in requests:
+            if isinstance(asked.request, Finished):
+                self._in_hand.discard(asked.attempt)
+            if (reply := self._head.answer(asked)) is not None:
+                replies.append(reply)
+        return replies
+
+    def _leave(self) -> None:
+        """Give the process no more work, and what it has in hand to others."""
+        self._is_open = False
+        self._head.give_up(list(self._in_hand))

@@ -1,0 +1,127 @@
+"""Works on a run's instances with the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from stepdown.builder.cluster.channel import Channel
+from stepdown.builder.cluster.dispatch import Dispatch
+from stepdown.builder.cluster.hands import Setup
+from stepdown.builder.cluster.head import Head
+from stepdown.builder.cluster.ray_cluster import RayCluster, RayProcess
+from stepdown.builder.cluster.versions import refuse_other_code, refuse_other_measures
+from stepdown.builder.config.operation import ClusterConfig
+from stepdown.builder.engine.context import Job
+from stepdown.builder.engine.executor import RunHoldings, Task
+from stepdown.builder.errors import BadInput, StepdownError
+
+_LOOK = 2.0
+"""Seconds between two looks at which nodes there are."""
+
+
+class OnCluster:
+    """An executor. This process is the head: the ledger and all that the run has one of stay here."""
+
+    def __init__(self, config: ClusterConfig) -> None:
+        self._config = config
+
+    def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
+        """See `Executor`. Raises BadInput too where the cluster or a node of it can not be used."""
+        config, origin = holdings.run.config, holdings.run.origin
+        setup = Setup(
+            config=config,
+            departed=origin.departed if origin else (),
+            run=holdings.run.ledger.meta.run.id,
+            task=do,
+        )
+        dispatch = Dispatch(jobs, holdings.workloads, done, holdings.stop, config.operation.workers)
+        with RayCluster(self._config) as cluster:
+            _Crew(cluster, self._config, holdings, dispatch, setup).work()
+        dispatch.raise_first_error()
+
+
+class _Crew:
+    """The processes on the nodes, a channel to each, while they work."""
+
+    def __init__(
+        self, cluster: RayCluster, config: ClusterConfig, holdings: RunHoldings, dispatch: Dispatch, setup: Setup
+    ) -> None:
+        self._cluster, self._config, self._holdings = cluster, config, holdings
+        self._dispatch, self._setup = dispatch, setup
+        self._head = Head(holdings, dispatch)
+        self._channels: list[Channel] = []
+
+    def work(self) -> None:
+        """Until nothing is left to hand out, or the run is to stop."""
+        try:
+            self._join(self._cluster.nodes(), refuse=True)
+            if not self._channels:
+                raise BadInput(f"no node of the cluster has {self._wanted()}", field="operation.executor")
+            self._wait()
+        finally:
+            self._end()
+
+    def _wanted(self) -> str:
+        resources = ", ".join(f"{name}: {amount:g}" for name, amount in self._config.resources.items())
+        return f"CPUs{f' and {{{resources}}}' if resources else ''}"
+
+    def _join(self, nodes: Iterable[str], refuse: bool) -> None:
+        """Start a process on each node that has none. One that can not be used ends the run if it is to be refused;
+        else it is told of, and left out."""
+        new = [node for node in nodes if node not in {channel.node for channel in self._channels}]
+        if not new:
+            return
+        with ThreadPoolExecutor(len(new)) as threads:
+            started = list(threads.map(self._start, new))
+        for process in started:
+            if isinstance(process, RayProcess):
+                channel = Channel(process, self._head, self._dispatch, self._room)
+                self._channels.append(channel)
+                channel.start()
+            elif refuse:
+                raise process
+            else:
+                self._holdings.progress.notify(str(process))
+
+    def _start(self, node: str) -> RayProcess | StepdownError:
+        try:
+            process = self._cluster.start(node)
+            refuse_other_code(process.address, process.describe())
+            refuse_other_measures(process.address, self._holdings.versions, process.begin(self._setup))
+        except StepdownError as error:
+            return error
+        return process
+
+    def _room(self) -> int:
+        """How many instances a node may have in hand now."""
+        if self._config.per_node is not None:
+            return self._config.per_node
+        alive = sum(channel.is_open for channel in self._channels)
+        return -(-self._holdings.run.config.operation.workers // max(1, alive))
+
+    def _wait(self) -> None:
+        next_look = time.monotonic() + _LOOK
+        try:
+            while not self._dispatch.is_over:
+                with self._dispatch.changed:
+                    self._dispatch.changed.wait(0.2)
+                if self._holdings.stop.is_set():
+                    self._stop()
+                elif time.monotonic() >= next_look:
+                    self._channels = [channel for channel in self._channels if channel.is_open]
+                    self._join(self._cluster.nodes(), refuse=False)
+                    next_look = time.monotonic() + _LOOK
+        except KeyboardInterrupt:
+            self._holdings.stop.set()
+            self._wait()
+            raise
+
+    def _stop(self) -> None:
+        for channel in self._channels:
+            channel.stop()
+
+    def _end(self) -> None:
+        for channel in self._channels:
+            channel.end()

@@ -1,0 +1,150 @@
+"""A process on a node that works on instances. It holds nothing that its death could lose."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import threading
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from stepdown.builder.cluster.line import Desk, Line
+from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, Told
+from stepdown.builder.cluster.remote import KnownTexts, RemoteAnswers, RemoteLedger
+from stepdown.builder.cluster.versions import CodeVersion, code_version
+from stepdown.builder.config.loading import Config
+from stepdown.builder.config.pool import Model
+from stepdown.builder.engine.context import Job, RunContext
+from stepdown.builder.engine.executor import Task
+from stepdown.builder.engine.hints import HintSource, read_hints
+from stepdown.builder.engine.workloads import LoadedWorkload, give_folder, load_workload, versions_of
+from stepdown.builder.errors import StepdownError
+from stepdown.builder.models import Client
+from stepdown.builder.records import Instance, Response
+from stepdown.builder.run.ledger import RunVersions
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a process on a node is told of the run before it works."""
+
+    config: Config
+    departed: tuple[str, ...]
+    """Models that were strong in an earlier version and are no more."""
+    run: str
+    """The run's id."""
+    task: Task
+    """What is done with each instance."""
+
+
+class BrokenOnNode(Exception):
+    """Something that stepdown does not raise on purpose went wrong on a node. Its text is the traceback there."""
+
+
+class Hands:
+    """The process. `begin` comes first; then the head calls `exchange` again and again, until `close`."""
+
+    def __init__(self) -> None:
+        self._line, self._stop = Line(), threading.Event()
+        self._known = KnownTexts()
+        self._setup: Setup | None = None
+        self._workloads: Sequence[LoadedWorkload] = ()
+        self._hints: HintSource | None = None
+        self._client: Client | None = None
+
+    def describe(self) -> CodeVersion:
+        """What is installed here."""
+        return code_version()
+
+    def begin(self, setup: Setup) -> RunVersions:
+        """Load the run's workloads, and say by which code they measure. Raises BadInput."""
+        self._setup, protocol = setup, setup.config.protocol
+        self._workloads = [load_workload(protocol, index, setup.departed) for index in range(len(protocol.workloads))]
+        for workload in self._workloads:
+            give_folder(workload, _own_folder() / setup.run / "workloads" / workload.harness.name)
+        self._hints = read_hints(protocol)
+        self._client = Client(
+            protocol.models.values(),
+            setup.config.operation,
+            self._stop,
+            on_error=partial(self._tell, "on_error"),
+            notify=lambda line: self._tell("notify", f"{platform.node()}: {line}"),
+        )
+        return versions_of(self._workloads, protocol)
+
+    def exchange(self, delivery: Delivery, patience: float) -> list[Asked]:
+        """Take answers and instances; give what is asked, within so many seconds."""
+        for assignment in delivery.assignments:
+            name = f"attempt-{assignment.attempt}"
+            threading.Thread(target=self._work, args=(assignment,), name=name, daemon=True).start()
+        return self._line.exchange(delivery.replies, patience)
+
+    def stop(self) -> None:
+        """Begin no further step."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Wait for the requests under way, and end local servers."""
+        self._stop.set()
+        if self._client is not None:
+            self._client.close()
+
+    def _tell(self, what: str, *arguments: Any) -> None:
+        self._line.tell(NO_ATTEMPT, Told(what, arguments))
+
+    def _work(self, assignment: Assignment) -> None:
+        """Work on one instance, in a thread of its own."""
+        desk = Desk(self._line, assignment.attempt)
+        error: BaseException | None = None
+        try:
+            assert self._setup is not None
+            job = Job(assignment.record, assignment.instance, self._workloads[assignment.workload])
+            self._setup.task(job, self._context(desk, self._setup))
+        except BaseException as raised:
+            error = _portable(raised)
+        desk.tell(Finished(error))
+
+    def _context(self, desk: Desk, setup: Setup) -> RunContext:
+        assert self._client is not None
+
+        def note_call(model: Model, response: Response, fresh: bool) -> None:
+            if not fresh:  # the head has booked the others
+                desk.tell(Told("hit"))
+
+        def note_blocked(instance: Instance, reason: str) -> None:
+            desk.tell(Told("on_blocked", (reason,)))
+
+        return RunContext(
+            protocol=setup.config.protocol,
+            ledger=RemoteLedger(desk, self._known),
+            cache=RemoteAnswers(desk, setup.run, self._stop),
+            provider=self._client,
+            hints=self._hints,
+            stop=self._stop,
+            on_call=note_call,
+            on_lock=lambda: desk.tell(Told("on_lock")),
+            on_blocked=note_blocked,
+            speculate=setup.config.operation.speculate,
+        )
+
+
+def _own_folder() -> Path:
+    """What workloads keep on this node goes in here."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "cluster"
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error as another process can raise it."""
+    if isinstance(error, StepdownError):
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        except Exception:
+            return BrokenOnNode(f"{type(error).__name__}: {error}")
+        return error
+    text = "".join(traceback.format_exception(error))
+    return BrokenOnNode(f"on {platform.node()}: {text}")

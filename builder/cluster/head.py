@@ -1,0 +1,139 @@
+"""Answers what nodes ask: the head alone writes the ledger and the cache, and lets calls begin.
+
+Nothing here waits for anything but the disk: whoever would have to wait is told so, and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stepdown.builder.cache.responses import entry_of
+from stepdown.builder.cluster.dispatch import Dispatch
+from stepdown.builder.cluster.messages import (
+    NO_ATTEMPT,
+    Asked,
+    Finished,
+    Keep,
+    LedgerCall,
+    Look,
+    Looked,
+    Record,
+    Reply,
+    Told,
+    Unpaid,
+)
+from stepdown.builder.engine.executor import RunHoldings
+from stepdown.builder.errors import Interrupted, StepdownError
+from stepdown.builder.records import Response
+
+_LEDGER_CALLS = (
+    "trials",
+    "book_ahead",
+    "hint",
+    "record_hint",
+    "shapes",
+    "keep_shapes",
+    "set_seed",
+    "finish",
+    "drop",
+    "block",
+)
+_TOLD = frozenset({"on_lock", "on_error", "on_blocked", "notify", "hit"})
+
+
+class GivenUp(Interrupted):
+    """The head has given up the attempt that asks, and handed its instance to another process."""
+
+
+class Head:
+    """A run's one ledger, cache, budget and progress, for the processes on the nodes. Threads share one."""
+
+    def __init__(self, holdings: RunHoldings, dispatch: Dispatch) -> None:
+        self._dispatch, self._ledger, self._store = dispatch, holdings.run.ledger, holdings.store
+        self._budget, self._exam = holdings.budget, holdings.exam
+        self._progress, self._stop = holdings.progress, holdings.stop
+        self._models = holdings.run.config.protocol.models
+        ledger = holdings.run.ledger
+        self._ledger_calls: Mapping[str, Callable[..., Any]] = {
+            "stored": ledger.trajectories.stored,
+            **{name: getattr(ledger, name) for name in _LEDGER_CALLS},
+        }
+
+    def answer(self, asked: Asked) -> Reply | None:
+        """The reply to a request; None where none is waited for."""
+        attempt, request = asked.attempt, asked.request
+        try:
+            value = self._handle(attempt, request)
+        except StepdownError as error:
+            return Reply(asked.number, None, error)
+        return Reply(asked.number, value) if asked.number else None
+
+    def _handle(self, attempt: int, request: Any) -> Any:
+        if isinstance(request, Told):
+            return self._note(attempt, request)
+        if isinstance(request, Finished):
+            return self._dispatch.finish(attempt, request.error)
+        if isinstance(request, Unpaid):
+            if self._dispatch.end_call(attempt, request.model):
+                self._budget.end(None)
+            return None
+        if isinstance(request, Keep):
+            return self._keep(attempt, request)
+        if self._dispatch.job_of(attempt) is None:
+            raise GivenUp("the instance was handed to another process")
+        if isinstance(request, Look):
+            return self._look(attempt, request)
+        if isinstance(request, Record):
+            return self._record(request)
+        assert isinstance(request, LedgerCall)
+        return self._ledger_calls[request.method](*request.arguments)
+
+    def _look(self, attempt: int, look: Look) -> Looked:
+        values = [] if look.none_serves else [self._store.get(key) for key in look.keys]
+        if any(value is not None for value in values):
+            return Looked(values, begun=False)
+        if not self._budget.try_begin():
+            return Looked((), begun=False)
+        self._dispatch.begin_call(attempt, look.model)
+        return Looked((), begun=True)
+
+    def _keep(self, attempt: int, keep: Keep) -> str:
+        """Book and keep a paid answer. One of an attempt that was given up is kept too, unless the question has an
+        answer by now: whoever works on the instance may have acted upon that.
+        """
+        model = self._models[keep.model]
+        is_ours = self._dispatch.end_call(attempt, keep.model)
+        if is_ours:
+            self._budget.end(model.price.cost(keep.usage))
+            self._progress.on_call(model, Response(usage=keep.usage), True)
+        key, *exact = keep.keys
+        if exact and entry_of(key, self._store.get(key)) is not None:
+            key = exact[0]
+        if is_ours or self._store.get(key) is None:
+            self._store.put(key, keep.entry)
+        return key
+
+    def _record(self, record: Record) -> int:
+        trial = self._ledger.write(record.entry)
+        if self._exam.note(record.entry.grading):
+            self._stop.set()
+        return trial
+
+    def _note(self, attempt: int, told: Told) -> None:
+        if told.what not in _TOLD:
+            raise ValueError(f"nodes do not tell of {told.what!r}")
+        if told.what == "hit":
+            self._progress.on_hit()
+        elif told.what == "on_blocked":
+            if (job := self._dispatch.job_of(attempt)) is not None:
+                self._progress.on_blocked(job.instance, *told.arguments)
+        elif attempt == NO_ATTEMPT or self._dispatch.job_of(attempt) is not None:
+            getattr(self._progress, told.what)(*told.arguments)
+
+    def give_up(self, attempts: list[int]) -> None:
+        """Hand out again what a process had in hand. Its calls in hand count as paid: they may have been, and no budget
+        of calls is exceeded. What they cost is not known, and is not counted.
+        """
+        for _ in range(self._dispatch.give_up(attempts)):
+            self._budget.end(0.0)

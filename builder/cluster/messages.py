@@ -1,0 +1,119 @@
+"""What a node asks the head, and what it is answered. Everything is small: prefixes never travel.
+
+A request belongs to an attempt: one hand-out of an instance. The head refuses what an attempt writes that it has given
+up, so a node that was cut off can not write late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from stepdown.builder.records import Instance, Usage
+from stepdown.builder.run.ledger import InstanceRecord, TrialEntry
+
+NO_ATTEMPT = 0
+"""Of requests that belong to a process and to none of its instances."""
+
+
+class Assignment(NamedTuple):
+    """An instance handed out to be worked on."""
+
+    attempt: int
+    """A number of its own: whoever works on the instance later has another one."""
+    record: InstanceRecord
+    instance: Instance
+    workload: int
+    """Its workload's place in the config."""
+
+
+# What is asked
+
+
+class Look(NamedTuple):
+    """Is there an answer under these keys? Where there is none, a call of the model is begun within the budget."""
+
+    keys: Sequence[str]
+    model: str
+    none_serves: bool = False
+    """The answers there are have been looked at, and none of them answers the question."""
+
+
+class Keep(NamedTuple):
+    """Book a call that was begun as paid, and keep its answer; answered once it is on disk, with its key."""
+
+    keys: Sequence[str]
+    entry: dict[str, Any]
+    """As the cache holds it."""
+    model: str
+    usage: Usage
+
+
+class Record(NamedTuple):
+    """Write a trial into the ledger; answered with its id."""
+
+    entry: TrialEntry
+
+
+class LedgerCall(NamedTuple):
+    """Anything else that is asked of the ledger: a method of `LabellingLedger`, or `stored`."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+
+# What is told, and not answered
+
+
+class Unpaid(NamedTuple):
+    """A call that was begun has come to no answer: it is no more in hand."""
+
+    model: str
+
+
+class Told(NamedTuple):
+    """Something for the run's progress: a method of `RunProgress`, or `hit`."""
+
+    what: str
+    arguments: tuple[Any, ...] = ()
+
+
+class Finished(NamedTuple):
+    """The attempt has ended, by an error where there is one."""
+
+    error: BaseException | None
+
+
+# How it travels
+
+
+class Asked(NamedTuple):
+    """A request on its way to the head."""
+
+    number: int
+    """Names its answer; 0 where none is waited for."""
+    attempt: int
+    request: Any
+
+
+class Reply(NamedTuple):
+    """The answer to a request, or the error that it came to."""
+
+    number: int
+    value: Any
+    error: BaseException | None = None
+
+
+class Looked(NamedTuple):
+    """What a look came to. With neither a value nor a call begun, the budget has a call waiting: ask again soon."""
+
+    values: Sequence[Any | None]
+    """Under each key what the cache holds."""
+    begun: bool
+
+
+class Delivery(NamedTuple):
+    """What the head has for a process on a node."""
+
+    replies: Sequence[Reply] = ()
+    assignments: Sequence[Assignment] = ()

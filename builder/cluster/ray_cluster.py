@@ -1,0 +1,173 @@
+"""Ray: finds nodes, starts a process on each, carries what is said, and tells which of them died."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from stepdown.builder.cluster.channel import ProcessDied, ProcessSilent
+from stepdown.builder.cluster.hands import BrokenOnNode, Hands, Setup
+from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.versions import CodeVersion
+from stepdown.builder.config.operation import ClusterConfig
+from stepdown.builder.errors import BadInput, StepdownError
+from stepdown.builder.run.ledger import RunVersions
+
+FIELD = "operation.executor"
+SILENCE = 30.0
+"""Seconds. A process that is not heard of for so long is given up, though its node seems to be there."""
+_CONNECT = 10.0
+_END = 20.0
+"""Seconds for a process to end its local servers."""
+_OWN_NAMES = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+"""Resources that Ray has arguments of their own for."""
+
+
+class RayProcess:
+    """A process on a node: an actor."""
+
+    def __init__(self, actor: Any, node: str, address: str, silence: float) -> None:
+        self._actor, self._node, self.address, self._silence = actor, node, address, silence
+        self._outstanding: Any = None
+
+    @property
+    def node(self) -> str:
+        return self._node
+
+    def describe(self) -> CodeVersion:
+        """What is installed there. Raises BadInput where stepdown can not be loaded there."""
+        try:
+            found: CodeVersion = ray.get(self._actor.describe.remote())
+        except RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            problem = f"no process of stepdown can be started on node {self.address}: {reason}"
+            raise BadInput(problem, field=FIELD) from None
+        return found
+
+    def begin(self, setup: Setup) -> RunVersions:
+        """See `Hands.begin`. Raises BadInput."""
+        try:
+            found: RunVersions = ray.get(self._actor.begin.remote(setup))
+        except RayTaskError as error:
+            raise _cause(error) from None
+        except RayError as error:
+            raise BadInput(f"node {self.address} is lost: {error}", field=FIELD) from None
+        return found
+
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
+        self._outstanding = self._actor.exchange.remote(delivery, patience)
+        return self._taken(patience + self._silence)
+
+    def wait(self) -> Sequence[Asked]:
+        return self._taken(None)
+
+    def _taken(self, timeout: float | None) -> Sequence[Asked]:
+        try:
+            asked: Sequence[Asked] = ray.get(self._outstanding, timeout=timeout)
+        except GetTimeoutError:
+            raise ProcessSilent(self.address) from None
+        except RayTaskError as error:
+            raise _cause(error) from None
+        except RayError as error:
+            raise ProcessDied(f"{self.address}: {error}") from None
+        return asked
+
+    def stop(self) -> None:
+        self._actor.stop.remote()
+
+    def end(self) -> None:
+        with suppress(RayError):  # it has ended already, or does not end by itself
+            ray.get(self._actor.close.remote(), timeout=_END)
+        ray.kill(self._actor)
+
+
+def _cause(error: RayTaskError) -> BaseException:
+    """What a process raised, as it was raised there."""
+    return error.cause if isinstance(error.cause, StepdownError) else BrokenOnNode(str(error))
+
+
+class RayCluster:
+    """A connection to a cluster. A context manager. Raises BadInput where there is none."""
+
+    def __init__(self, config: ClusterConfig, silence: float = SILENCE) -> None:
+        self._config, self._silence = config, silence
+        self._is_ours = False
+
+    def __enter__(self) -> RayCluster:
+        if not ray.is_initialized():
+            _connect(self._config.ray)
+            self._is_ours = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            ray.shutdown()
+
+    def nodes(self) -> list[str]:
+        """The ids of the nodes that have what is needed, in a fixed order."""
+        needed = {"CPU": 0.0, **self._config.resources}
+        return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and _has(node["Resources"], needed))
+
+    def start(self, node: str) -> RayProcess:
+        """Start a process on a node."""
+        address = next((one["NodeManagerAddress"] for one in ray.nodes() if one["NodeID"] == node), node)
+        named = {_OWN_NAMES[name]: amount for name, amount in self._config.resources.items() if name in _OWN_NAMES}
+        others = {name: amount for name, amount in self._config.resources.items() if name not in _OWN_NAMES}
+        options = {
+            "num_cpus": 0,  # it waits for models nearly all of the time
+            **named,
+            "resources": others,
+            "max_concurrency": 4,  # an exchange, and beside it `stop` and `close`
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
+        }
+        return RayProcess(ray.remote(Hands).options(**options).remote(), node, address, self._silence)
+
+
+def _has(resources: Mapping[str, float], needed: Mapping[str, float]) -> bool:
+    return all(resources.get(name, 0.0) >= max(amount, 1e-9) for name, amount in needed.items())
+
+
+def _connect(address: str) -> None:
+    if address != "auto":
+        _refuse_unreachable(address)
+    try:
+        with _own_signal_handlers():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        start = "`ray start --head` on this machine starts one" if address == "auto" else "this machine must be a node"
+        raise BadInput(f"no Ray cluster can be used at {address!r}: {reason} ({start})", field=FIELD) from None
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Ray itself would try for a minute and more."""
+    host, _, port = address.rpartition(":")
+    try:
+        if not host or not port.isdecimal():
+            raise BadInput(f"{address!r} is no address: `auto` or HOST:PORT", field=f"{FIELD}.ray")
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise BadInput(f"no Ray cluster answers at {address}: {error}", field=f"{FIELD}.ray") from None
+
+
+@contextmanager
+def _own_signal_handlers() -> Iterator[None]:
+    """Ray puts its own in place when it connects: then the program's would not be called any more."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
