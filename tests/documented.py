@@ -22,6 +22,8 @@ PAGES = tuple(
         }
     )
 )
+WALKED = ("docs/tutorial.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "uses").glob("*.md")))
+"""Pages whose commands build on one another: tests/test_walked_pages.py goes through each from top to bottom."""
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ from stepdown.routing.policies.asking import AskingFile
 from stepdown.scoring.rates import Rate
 from stepdown.testing import check_harness
 from tests.conftest import ROOT, stepdown
-from tests.documented import Command, Example, commands, examples, links, paths, programs, quoted
+from tests.documented import WALKED, Command, Example, commands, examples, links, paths, programs, quoted
 from tests.judges import playing
 from tests.judges.playing import entries, reporting, with_judges
 from tests.provider import Provider
@@ -60,9 +60,6 @@ RUN_AFTER = {
         "stepdown diff runs/may runs/june",
         "stepdown explain runs/june bfcl/multi_turn_base_0/3",
         "stepdown explain runs/june bfcl/multi_turn_base_0",
-        "stepdown cache stats runs/june",
-        "stepdown cache prune runs/may runs/june",
-        "stepdown cache verify runs/june",
     ),
     "sampled": (
         "stepdown audit export runs/q -o steps.csv",
@@ -141,11 +138,11 @@ NOT_RUN = {
 }  # fmt: skip
 """Each command that can not run here, with the reason."""
 
-SHOWN = list(commands())
-ELSEWHERE = "docs/agents.md"
-"""Its files belong together, and tests/agents/test_agents_page.py makes them and builds with them."""
-EXAMPLES = [example for example in examples() if example.page != ELSEWHERE]
-PROGRAMS = [program for program in programs() if program.page != ELSEWHERE]
+SHOWN = [command for command in commands() if command.page not in WALKED]
+ELSEWHERE = ("docs/agents.md", *WALKED)
+"""Pages whose files belong together: tests/agents/test_agents_page.py and tests/test_walked_pages.py use them."""
+EXAMPLES = [example for example in examples() if example.page not in ELSEWHERE]
+PROGRAMS = [program for program in programs() if program.page not in ELSEWHERE]
 
 
 @pytest.fixture(scope="module")
