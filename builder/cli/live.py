@@ -124,9 +124,9 @@ def _print(found: Sequence[object]) -> None:
             tuple(
                 (
                     printable(one.policy), str(one.tasks), str(one.resolved), str(one.technical), str(one.calls),
-                    f"{one.usd:.4f}", f"{one.bill.value:.4f}", _interval(one.bill.low, one.bill.high),
+                    f"{one.usd:.4f}", f"{one.bill.value or 0.0:.4f}", _interval(one.bill.low, one.bill.high),
                     "" if one.over_first is None
-                    else f"{one.over_first.value:+.4f} ({_interval(one.over_first.low, one.over_first.high)})",
+                    else f"{one.over_first.value or 0.0:+.4f} ({_interval(one.over_first.low, one.over_first.high)})",
                 )
                 for one in each
             ),

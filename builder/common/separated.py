@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from stepdown.builder.errors import BadInput
 
 _DELIMITERS = ",;\t|"
 _DECLARATION = re.compile(r'"?sep=.?"?[\r\n]*', re.IGNORECASE)
@@ -31,3 +34,20 @@ def delimiter_of(header: str, names: Collection[str]) -> str:
         return len(set(names) & {cell.strip() for cell in cells})
 
     return max(_DELIMITERS, key=found)
+
+
+def read_separated(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table by the names of its header, each with the line where it ends: by tabs in a `.tsv`, by commas
+    in any other file. Raises BadInput where it can not be read.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            for row in reader:
+                yield reader.line_num, row
+    except OSError as error:
+        raise BadInput(error.strerror or str(error), file=path) from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
+    except csv.Error as error:
+        raise BadInput(f"not CSV: {error}", file=path) from None

@@ -12,22 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepdown.routing.live.records import LiveTask, TaskState
+from stepdown.scoring.group_draws import RESAMPLES, Estimate, GroupDraws
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
-
-RESAMPLES = 5000
-LEVEL = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its interval, over resampled groups of tasks; no interval where there is one group only."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,7 @@ class PolicyBill:
     cached_share: float
     """Of prompt tokens, those that a provider's cache had."""
     bill: Estimate
-    """USD, for all tasks together."""
+    """USD, for all tasks together; intervals draw groups of tasks."""
     over_first: Estimate | None
     """Its bill less that of the first policy, on the same tasks; None for the first."""
 
@@ -67,15 +56,21 @@ def bills(
         if all(name in found and found[name].state is TaskState.DONE for name in policies)
     ]  # fmt: skip
     costs = {name: _costs([found[name] for found in shared], penalty) for name in policies}
-    draws = _draws([f"{found[policies[0]].benchmark}/{found[policies[0]].group}" for found in shared], resamples, seed)
+    groups = [f"{found[policies[0]].benchmark}/{found[policies[0]].group}" for found in shared]
+    draws = GroupDraws(groups, resamples, seed)
     first = costs[policies[0]]
+
+    def for_all(costs: NDArray[float64]) -> Estimate:
+        # Resamples of groups hold more or fewer tasks: so it is the mean, times the tasks there are.
+        return draws.mean(groups, costs).times(len(costs)) if len(costs) else Estimate(0.0)
+
     return [
         _bill(
             name,
             [found[name] for found in shared],
             technical[name],
-            _estimate(costs[name], draws),
-            None if name == policies[0] else _estimate(costs[name] - first, draws),
+            for_all(costs[name]),
+            None if name == policies[0] else for_all(costs[name] - first),
         )
         for name in policies
     ]
@@ -108,25 +103,3 @@ def _costs(tasks: Sequence[LiveTask], penalty: float) -> NDArray[float64]:
     import numpy as np
 
     return np.array([task.usd + (0.0 if task.resolved else penalty) for task in tasks], dtype=np.float64)
-
-
-def _draws(groups: Sequence[str], resamples: int, seed: int) -> NDArray[float64] | None:
-    """How often each task is in each resample: whole groups are drawn, as many as there are."""
-    import numpy as np
-
-    names, owner = np.unique(np.array(groups, dtype=str), return_inverse=True)
-    if len(names) < 2 or not resamples:
-        return None
-    drawn = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)
-    return drawn[:, owner].astype(np.float64)
-
-
-def _estimate(costs: NDArray[float64], draws: NDArray[float64] | None) -> Estimate:
-    import numpy as np
-
-    if draws is None:
-        return Estimate(float(costs.sum()))
-    # Per task, since resamples of groups hold more or fewer tasks; times the tasks there are.
-    sums = draws @ costs / draws.sum(axis=1) * len(costs)
-    low, high = np.percentile(sums, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return Estimate(float(costs.sum()), float(low), float(high))

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from stepdown.builder.cache.responses import Cache
-from stepdown.builder.cache.store import DiskStore
-from stepdown.builder.common.locks import LockHeld, take_lock
 from stepdown.builder.config.loading import Config
 from stepdown.builder.digests import digest
+from stepdown.builder.engine.paid_work import open_paid_work
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.workers import Threads
 from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, select_instances
-from stepdown.builder.errors import BadInput, Interrupted
-from stepdown.builder.models import Client
+from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, Verdict
-from stepdown.builder.run.budget import BudgetGuard
-from stepdown.builder.run.spent import read_paid_file
 from stepdown.routing.live.driving import Apparatus, Driver, LiveSettings
 from stepdown.routing.live.records import TaskState
 from stepdown.routing.live.store import LiveStore
 from stepdown.routing.policies.contract import Policy
-
-_LOCK = "lock"
 
 
 def run_live(
@@ -44,8 +35,7 @@ def run_live(
     does. What was made stands in the folder, and the same call goes on from there.
     """
     _refuse_namesakes(policies)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _held(folder), _opened(folder) as store:
+    with LiveStore.open_for_work(folder) as store:
         store.keep_settings(
             {
                 "protocol": digest(config.protocol.model_dump(mode="json")),
@@ -85,69 +75,31 @@ def _work(
     stop: threading.Event,
     progress: RunProgress,
 ) -> None:
-    protocol, operation = config.protocol, config.operation
-    cache_folder = operation.cache or folder / "cache"
-    for workload in {id(task[2]): task[2] for task in tasks}.values():
-        workload.harness.keep_in(cache_folder / "workloads" / workload.harness.name)
-    budget = BudgetGuard(operation.budget, read_paid_file(folder), folder, stop)
-    cache = Cache(DiskStore(cache_folder), run=f"live {folder.name}")
-    try:
-        client = Client(
-            protocol.models.values(), operation, stop, budget.check, on_error=progress.on_error, notify=progress.notify
+    workloads = list({id(task[2]): task[2] for task in tasks}.values())
+    with open_paid_work(config, folder, f"live {folder.name}", workloads, stop, progress) as paid:
+        shared = Apparatus(
+            config.protocol,
+            settings,
+            store,
+            paid.cache,
+            paid.provider,
+            paid.budget,
+            stop,
+            progress.on_call,
+            usd_budget=config.operation.budget.usd,
         )
-        with budget, client:
-            shared = Apparatus(
-                protocol,
-                settings,
-                store,
-                cache,
-                client,
-                budget,
-                stop,
-                progress.on_call,
-                usd_budget=operation.budget.usd,
-            )
 
-            def do(task: _Task) -> None:
-                policy, instance, workload = task
-                outcome = Driver(policy, instance, workload.harness, shared).execute()
-                if outcome.verdict is Verdict.TECHNICAL:
-                    progress.on_blocked(instance, outcome.reason)
-                progress.on_instance()
+        def do(task: _Task) -> None:
+            policy, instance, workload = task
+            outcome = Driver(policy, instance, workload.harness, shared).execute()
+            if outcome.verdict is Verdict.TECHNICAL:
+                progress.on_blocked(instance, outcome.reason)
+            progress.on_instance()
 
-            Threads(operation.workers, stop).run(tasks, do)
-    except Interrupted:
-        raise budget.stopped_by or Interrupted("stopped") from None
-    finally:
-        cache.close()
-    if stop.is_set() and progress.instances < progress.total:
-        raise budget.stopped_by or Interrupted("stopped")
+        Threads(config.operation.workers, stop).run(tasks, do)
 
 
 def _refuse_namesakes(policies: Sequence[Policy]) -> None:
     names = [policy.name for policy in policies]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"two policies have the name {twice!r}", field="--policy")
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[LiveStore]:
-    store = LiveStore(folder)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """One process at a time works on a folder."""
-    path = folder / _LOCK
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        take_lock(descriptor, path)
-        yield
-    except LockHeld:
-        raise BadInput("another process works on this live run", file=folder) from None
-    finally:
-        os.close(descriptor)

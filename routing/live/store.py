@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-from stepdown.builder.common.sqlite import SQLiteFile, make_tables, open_prepared
-from stepdown.builder.config.validation import changes
-from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, Ruling, Usage, Verdict
+from stepdown.builder.run.own_store import OwnStore
 from stepdown.routing.live.records import LiveStep, LiveTask, TaskState
 
 FILE = "live.sqlite"
@@ -34,45 +30,10 @@ _TASK = "SELECT state, verdict, reason FROM tasks WHERE policy = ? AND benchmark
 _ADD_STEP = "INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class LiveStore:
-    """Tasks and their steps, by policy. Threads share one."""
+class LiveStore(OwnStore):
+    """Tasks and their steps, by policy."""
 
-    def __init__(self, folder: Path, mode: str = "rwc") -> None:
-        """Raises BadInput where the file can not be used, or is of another version of stepdown."""
-        path = folder / FILE
-        if mode == "ro" and not path.is_file():
-            raise BadInput("no live run", file=folder)
-        pragmas = ("journal_mode=WAL", "synchronous=NORMAL") if mode != "ro" else ()
-        self._file = open_prepared(path, "the live run's file", mode, pragmas, self._prepare)  # type: ignore[arg-type]
-
-    @staticmethod
-    def _prepare(file: SQLiteFile) -> None:
-        [(version,)] = file.read("PRAGMA user_version")
-        if version == 0:
-            with file.transaction() as db:
-                make_tables(db, _TABLES, _VERSION)
-        elif version != _VERSION:
-            raise BadInput(f"of another version of stepdown ({version})", file=file.path)
-
-    def close(self) -> None:
-        self._file.close()
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What the run was begun with."""
-        found: Mapping[str, Any] = self._file.meta("settings") or {}
-        return found
-
-    def keep_settings(self, settings: Mapping[str, Any]) -> None:
-        """Keep what the run depends on. Raises BadInput, with the difference, where it was begun otherwise."""
-        begun = self._file.meta("settings")
-        if begun is None:
-            self._file.set_meta("settings", dict(settings))
-        elif begun != settings:
-            difference = "; ".join(changes(begun, dict(settings))[:4])
-            raise BadInput(
-                f"this live run was begun otherwise ({difference}): name another folder", file=self._file.path
-            )
+    file_name, called, nothing, version, tables = FILE, "the live run's file", "no live run", _VERSION, _TABLES
 
     def task(self, policy: str, instance: Instance) -> LiveTask:
         """A task as it stands; an open one where it was not begun."""

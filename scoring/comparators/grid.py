@@ -6,7 +6,6 @@ Tables are long (`item`, `model`, `outcome`, and where they have them `group`, `
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.separated import read_separated
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
@@ -53,7 +53,7 @@ def read_grid(path: Path) -> Grid:
 
     Raises BadInput(file, line, field): no such file, no outcomes, one that is no number of 0 to 1, one given twice.
     """
-    rows = _parquet(path) if path.suffix.lower() == ".parquet" else _separated(path)
+    rows = _parquet(path) if path.suffix.lower() == ".parquet" else read_separated(path)
     found = list(rows)
     if not found:
         raise BadInput("holds no row", file=path)
@@ -71,20 +71,6 @@ class _Cells:
 
 
 _Row = tuple[int, Mapping[str, Any]]
-
-
-def _separated(path: Path) -> Iterator[_Row]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            for row in reader:
-                yield reader.line_num, row
-    except OSError as error:
-        raise BadInput(error.strerror or str(error), file=path) from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"not UTF-8: {error.reason} at byte {error.start}", file=path) from None
-    except csv.Error as error:
-        raise BadInput(f"not CSV: {error}", file=path) from None
 
 
 def _parquet(path: Path) -> Iterator[_Row]:
