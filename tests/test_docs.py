@@ -17,6 +17,7 @@ from stepdown.builder.cli.main import main
 from stepdown.builder.config.loading import config_of
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.config.validation import validated, yaml_value
+from stepdown.builder.continuations.plan import Plan
 from stepdown.harnesses.registry import harness_class
 from stepdown.routing.policies.asking import AskingFile
 from stepdown.scoring.rates import Rate
@@ -26,7 +27,7 @@ from tests.documented import WALKED, Command, Example, commands, examples, links
 from tests.judges import playing
 from tests.judges.playing import entries, reporting, with_judges
 from tests.provider import Provider
-from tests.workplace import Workplaces
+from tests.workplace import OWN_MODULES, Workplaces
 
 RUN_AFTER = {
     "configured": (
@@ -55,11 +56,13 @@ RUN_AFTER = {
         "stepdown audit sample runs/bfcl",
         "stepdown audit sample runs/q",
         "stepdown report runs/bfcl --out report.html",
+        "stepdown continue plan.yaml --out continuations/first",
     ),
     "relabelled": (
         "stepdown diff runs/may runs/june",
         "stepdown explain runs/june bfcl/multi_turn_base_0/3",
         "stepdown explain runs/june bfcl/multi_turn_base_0",
+        "stepdown continue continuations/first --by model,stage",
     ),
     "sampled": (
         "stepdown audit export runs/q -o steps.csv",
@@ -158,7 +161,7 @@ def place(tmp_path: Path, workplaces: Workplaces, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.path", list(sys.path))  # the command adds the working folder
     yield tmp_path
     os.chdir(before)
-    for name in ("game", "maze"):
+    for name in OWN_MODULES:
         sys.modules.pop(name, None)
 
 
@@ -254,6 +257,8 @@ def test_an_example_of_a_config_is_one(example: Example) -> None:
         config_of({**data, "protocol": {**protocol, **data.get("protocol", {})}}, ROOT / "configs")
     elif "tiers" in data:
         validated(Pool, data)
+    elif "checkpoints" in data:
+        validated(Plan, data)
     elif "model" in data:
         validated(AskingFile, data)
     else:

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.conftest import ROOT, Result, stepdown
 from tests.traces.exports import chat_line, played
 
 TIERS = ("low", "mid", "mid_high", "high")
+OWN_MODULES = ("game", "maze")
 MULTI_TURN = ["multi_turn_base_0", "multi_turn_base_50"]
 SINGLE_TURN = {"simple_python": 2}
 
@@ -65,6 +67,8 @@ class Workplaces:
             folder = self._folder / stage
             self.make(_before(stage), folder)
             prepare()
+            for name in OWN_MODULES:  # each workplace has its own
+                sys.modules.pop(name, None)
             self._made[stage] = folder
         return self._made[stage]
 
@@ -107,11 +111,13 @@ def built() -> None:
     for other in ("may", "quickstart"):
         shutil.copytree("runs/bfcl", f"runs/{other}")
     shutil.copytree("runs/game", "runs/q")
+    Path("plan.yaml").write_text(json.dumps(_PLAN))
 
 
 def relabelled() -> None:
-    """A new version of a run."""
+    """A new version of a run, and a plan carried out."""
     _ok("relabel", "runs/may", "--config", "june.yaml", "--run", "runs/june")
+    _ok("continue", "plan.yaml", "--out", "continuations/first")
 
 
 def sampled() -> None:
@@ -176,6 +182,15 @@ protocol:
       source: {bills: [[3, 12], [25, 8]]}
       seeds: {source: import, file: seeds.jsonl}
 """
+
+_PLAN = {
+    "config": "game.yaml",
+    "checkpoints": [
+        {"run": "runs/game", "benchmark": "guessing", "instance": f"number-{number}", "step": 2} for number in (17, 58)
+    ],
+    "contexts": [{"name": "kept"}, {"name": "neutral", "replace": [{"text": "You have seven guesses."}]}],
+}
+"""A plan on the runs that are built here."""
 
 _TRAJECTORY = {
     "info": {"exit_status": "Submitted", "submission": "", "config": {"model": {"model_name": "NAME"}}},

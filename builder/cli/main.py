@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -38,16 +39,31 @@ COMMANDS = {
     "push": "Bring a release to the Hugging Face Hub.",
     "route": "Make a router from labels, and run it.",
     "live": "Have policies execute tasks, and compare their bills.",
+    "continue": "Execute frozen steps under variants of their messages, and tabulate outcomes and transitions.",
     "compare": "Say what fixed models and routers are worth on a grid of outcomes, without hindsight.",
     "score": "Score a router's tiers for the rows of a release or run.",
     "schema": "Print the JSON schema of a config file, for editors.",
     "report": "Show what a run or a release holds, as tables or as one page with plots.",
 }
-"""Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one."""
+"""Every subcommand with its line in `--help`; `NAME` is `command` in the module of that name beside this one, or of
+that name with `_` after it where it is a word of Python's own."""
 
 
 SLOW = frozenset(
-    {"build", "resume", "relabel", "estimate", "judge", "report", "publish", "push", "score", "live", "compare"}
+    {
+        "build",
+        "compare",
+        "continue",
+        "estimate",
+        "judge",
+        "live",
+        "publish",
+        "push",
+        "relabel",
+        "report",
+        "resume",
+        "score",
+    }
 )
 """Commands whose libraries may take seconds to load: on a terminal they say at once that they have begun."""
 
@@ -66,7 +82,8 @@ class _LazyGroup(click.Group):
             return None
         if cmd_name in SLOW and not ctx.resilient_parsing and sys.stderr.isatty():
             click.echo(f"starting {cmd_name}", err=True)
-        command: click.Command = import_module(f"stepdown.builder.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"stepdown.builder.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -150,11 +150,11 @@ def validated(
         if first["type"] in _UNKNOWN:
             problem = unknown_key(kind, path)
         if line is None and file is not None and Path(file).suffix in {".yaml", ".yml"}:
-            line = _line_of(Path(file), name.split("."))
+            line = line_of(Path(file), name.split("."))
         raise BadInput(problem, file=file, line=line, field=name) from None
 
 
-def _line_of(path: Path, keys: list[str]) -> int | None:
+def line_of(path: Path, keys: list[str]) -> int | None:
     """The line of the deepest of `keys` that the YAML file has."""
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"))

@@ -26,6 +26,8 @@ class RunProgress:
 
     instances: int = 0
     total: int = 0
+    worked_at: str = "instances"
+    """What `instances` and `total` count."""
     steps: int = 0
     counted: str = "steps locked"
     """What `steps` counts."""
@@ -102,7 +104,7 @@ def progress_line(progress: RunProgress) -> str:
     '2/4 instances · 0 steps locked · 0 calls · 0 cache hits · $0.0000 · 15 errors · 2 blocked'
     """
     parts = [
-        f"{progress.instances}/{progress.total} instances",
+        f"{progress.instances}/{progress.total} {progress.worked_at}",
         f"{progress.steps} {progress.counted}",
         f"{progress.calls} calls",
         f"{progress.hits} cache hits",

@@ -16,16 +16,18 @@ class InstanceMask:
     The shapes are kept in the ledger with the seed: answers are found again by digests under this mask.
     """
 
-    def __init__(self, harness: Harness, ledger: LabellingLedger | None = None, instance: int = 0) -> None:
-        """`instance` is its id in the ledger; without a ledger nothing is kept."""
-        self._harness, self._ledger, self._instance = harness, ledger, instance
+    def __init__(
+        self, harness: Harness, ledger: LabellingLedger | None = None, instance: int = 0, known: tuple[str, ...] = ()
+    ) -> None:
+        """`instance` is its id in the ledger. Without a ledger the shapes are those `known`, and none is kept."""
+        self._harness, self._ledger, self._instance, self._known = harness, ledger, instance, known
 
     @cached_property
     def mask(self) -> Mask | None:
         """None where nothing is volatile."""
         if not self._harness.finds_volatile:
             return self._harness.mask
-        return self._harness.mask_of(self._ledger.shapes(self._instance) if self._ledger is not None else ())
+        return self._harness.mask_of(self._ledger.shapes(self._instance) if self._ledger is not None else self._known)
 
     def keep(self, shapes: Collection[str]) -> None:
         """Mask these shapes from now on."""

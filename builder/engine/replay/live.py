@@ -15,6 +15,8 @@ from stepdown.harnesses.base import Episode
 
 Assigned = Callable[[Prefix, Sequence[Step]], str]
 """Names the model of the next step, from what it will be shown and the steps before it."""
+Made = Callable[[Step, int], Ruling | None]
+"""Told of a step that was made, and its number, before it is acted upon; a ruling ends the execution in its place."""
 
 
 class _Halted(Exception):
@@ -36,7 +38,7 @@ class LiveSteps:
         current: Trajectory,
         trial: Trial,
         assigned: Assigned,
-        made: Callable[[Step, int], None] = lambda step, number: None,
+        made: Made = lambda step, number: None,
     ) -> Outcome:
         """Make the steps from the trial's on, each by the model that it is assigned to; `made` is told of each."""
         steps = list(current[: trial.step - 1])
@@ -48,7 +50,8 @@ class LiveSteps:
                 model = assigned(served, steps)
                 response = self._ask(model, served, steps, trial.sample, current)
                 steps.append(Step(served, response, model))
-                made(steps[-1], len(steps))
+                if (ended := made(steps[-1], len(steps))) is not None:
+                    raise _Halted(ended)
                 self._act(episode, response)
                 if len(steps) == trial.limit:
                     raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))

@@ -8,11 +8,11 @@ from dataclasses import replace
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls, NoAnswer
 from stepdown.builder.engine.replay.episodes import Episodes, Judge, Signal
-from stepdown.builder.engine.replay.live import Assigned, LiveSteps
+from stepdown.builder.engine.replay.live import Assigned, LiveSteps, Made
 from stepdown.builder.engine.replay.outcomes import execute_to_outcome
 from stepdown.builder.engine.replay.recorded import Diverged, RecordedSteps
 from stepdown.builder.engine.volatile import InstanceMask
-from stepdown.builder.records import Instance, Outcome, Response, Sample, Step, Trajectory, Trial, Verdict
+from stepdown.builder.records import Instance, Outcome, Response, Sample, Trajectory, Trial, Verdict
 from stepdown.harnesses.base import Harness
 
 MOST_SEED_CALLS = 1000
@@ -102,7 +102,16 @@ class Replayer:
 
         return self._execute_to_outcome(execute)
 
-    def route(self, choose: Assigned, made: Callable[[Step, int], None], sample: Sample, limit: int) -> Outcome:
+    def go_on(self, current: Trajectory, trial: Trial, made: Made) -> Outcome:
+        """Go on from `current` up to the trial's step, every step by the trial's model; `made` is told of each step."""
+
+        def execute() -> Outcome:
+            with self._recorded.open_at(current, trial.step) as episode:
+                return self._live.go_on(episode, current, trial, lambda prefix, steps: trial.model, made)
+
+        return self._execute_to_outcome(execute)
+
+    def route(self, choose: Assigned, made: Made, sample: Sample, limit: int) -> Outcome:
         """Make a whole trajectory from the start, each step by the model that `choose` names for it.
 
         `made` is told of each step and its number before it is acted upon. An environment that is lost is begun anew:
