@@ -122,6 +122,17 @@ class Need(NamedTuple):
     """Whether nothing works without it."""
 
 
+class NodeNeeds(NamedTuple):
+    """What instances need of each machine of a cluster that works at them."""
+
+    resources: Mapping[str, float] = {}
+    """By the name of a Ray resource, what of it a machine must have: `{"docker": 1}`. Others are left alone."""
+    images: tuple[str, ...] = ()
+    """Names of container images, each once."""
+    image_gib: float = 1.0
+    """What one of them takes of a disk, beside layers that it shares with the others, in the mean."""
+
+
 class Terms(NamedTuple):
     """Under what terms the texts of a workload stand, as their makers state them."""
 
@@ -230,8 +241,19 @@ class Harness(ABC):
         """
         return
 
-    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
-        """The container images that the instances of `source` need, each once; by default none. Raises BadInput."""
+    def node_needs(self, source: Mapping[str, Any]) -> NodeNeeds:
+        """What the instances of `source` need of each machine of a cluster that works at them; by default nothing.
+
+        Asked where the tasks are, for a plan and before a cluster is prepared. Raises BadInput.
+        """
+        return NodeNeeds()
+
+    def prepare_node(self, needs: NodeNeeds, archives: Path | None = None) -> Iterator[Need]:
+        """Make this machine of a cluster ready for instances with these needs, and say how it stands with each.
+
+        Asked where the tasks are not. What is missing is fetched where it can be: images out of `archives`, a folder of
+        files that `docker save` wrote, else from where their names lead. Done once more, it changes nothing.
+        """
         return iter(())
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
@@ -251,9 +273,6 @@ class Harness(ABC):
     expected_labels: ClassVar[tuple[int, int, int, int] | None] = None
     """How many steps ended in the tiers low, mid, mid_high and high where they were labelled before, for the estimate.
     A workload without is taken to be like all of the paper's together."""
-    image_gib: ClassVar[float] = 1.0
-    """What one of its container images takes of a disk, beside the layers that it shares with the others, in the mean.
-    Only the plan of a cluster asks."""
     recordings: ClassVar[str] = ""
     """How names of files end that `seed_of` reads; empty where there are none."""
 

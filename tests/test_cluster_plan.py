@@ -18,6 +18,7 @@ from stepdown.builder.estimate.cluster_plan import HOUR, Cluster, plan_cluster
 from stepdown.builder.estimate.pace import PAUSED, Pace
 from stepdown.builder.estimate.run_estimate import CaseWork, ModelEstimate, RunEstimate, WorkloadAssumptions
 from stepdown.builder.run.spent import Spent
+from stepdown.harnesses.base import NodeNeeds
 from tests import workshop
 from tests.conftest import Result, Shop, stepdown
 from tests.test_estimate import SKILLED, Start, settings
@@ -149,18 +150,16 @@ def test_what_speaks_of_nodes_goes_with_nodes(shop: Shop, option: str) -> None:
 class Imaged(workshop.Workshop):
     """A workshop whose jobs need container images, or that breaks where it is asked for them."""
 
-    image_gib = 2.0
-
-    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
-        yield from ["a", "b", "a"]
+    def node_needs(self, source: Mapping[str, Any]) -> NodeNeeds:
+        return NodeNeeds({"docker": 1}, ("a", "b"), 2.0)
 
 
 class Broken(workshop.Workshop):
-    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
+    def node_needs(self, source: Mapping[str, Any]) -> NodeNeeds:
         raise ValueError("no list")
 
 
-def test_images_are_counted_once_each(shop: Shop) -> None:
+def test_images_of_nodes_are_planned(shop: Shop) -> None:
     config = settings("http://127.0.0.1:9/v1", [[0]])
     config["protocol"]["workloads"][0]["harness"] = "tests.test_cluster_plan:Imaged"
     cluster = planned(shop, config, "--nodes", "4")["cluster"]
@@ -169,11 +168,11 @@ def test_images_are_counted_once_each(shop: Shop) -> None:
     assert (images["images"], images["gib"], images["share"]) == (2, 4.0, 1)
 
 
-def test_a_workload_that_can_not_name_its_images_is_said_to(shop: Shop) -> None:
+def test_a_workload_that_can_not_say_what_it_needs_is_said_to(shop: Shop) -> None:
     config = settings("http://127.0.0.1:9/v1", [[0]])
     config["protocol"]["workloads"][0]["harness"] = "tests.test_cluster_plan:Broken"
     result = stepdown("estimate", str(shop.write(config)))
     assert result.code == 2
-    assert "protocol.workloads.0.harness: the workload can not say which images it needs" in result.err
+    assert "protocol.workloads.0.harness: the workload can not say what it needs of a node" in result.err
     assert "ValueError: no list" in result.err
     assert Path(__file__).name in result.err

@@ -12,7 +12,7 @@ from stepdown.builder.engine.seeds import SeedFile, strong_models
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.records import Instance
 from stepdown.builder.run.ledger import JudgeVersion, RunVersions, WorkloadVersion
-from stepdown.harnesses.base import Harness
+from stepdown.harnesses.base import Harness, NodeNeeds
 from stepdown.harnesses.registry import harness_class, make_harness, own_facts
 from stepdown.judges.decision import RULES_VERSION
 from stepdown.judges.prompts import prompts_digest
@@ -73,14 +73,14 @@ def versions_of(workloads: Sequence[LoadedWorkload], protocol: ProtocolConfig) -
     )
 
 
-def images_of(index: int, workload: LoadedWorkload) -> tuple[str, ...]:
-    """The container images that a workload's instances need. Raises BadInput."""
+def node_needs_of(index: int, workload: LoadedWorkload) -> NodeNeeds:
+    """What a workload's instances need of each machine of a cluster. Raises BadInput."""
     try:
-        return tuple(dict.fromkeys(workload.harness.images(workload.config.source)))
+        return workload.harness.node_needs(workload.config.source)
     except StepdownError:
         raise
     except (Exception, SystemExit) as error:
-        problem = f"the workload can not say which images it needs: {_place_and_words(workload, error)}"
+        problem = f"the workload can not say what it needs of a node: {_place_and_words(workload, error)}"
         raise BadInput(problem, field=f"protocol.workloads.{index}.harness") from None
 
 

@@ -11,7 +11,7 @@ from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig, ProtocolConfig
 from stepdown.builder.engine.context import search_rules
 from stepdown.builder.engine.seeds import strong_models
-from stepdown.builder.engine.workloads import LoadedWorkload, images_of, load_workload
+from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, node_needs_of
 from stepdown.builder.estimate.arithmetic import (
     Amount,
     AmountByModel,
@@ -170,6 +170,7 @@ def _add_workload(
     of_run = earlier.label_shares(harness.name, tiers)
     shares = of_run or label_shares(harness.expected_labels, len(tiers))
     failing, lost = earlier.failing_share(harness.name), earlier.mean_failed(harness.name)
+    needs = node_needs_of(index, workload)
     bases: Counter[str] = Counter()
     instances = total = missing = 0
     for seed in measure_seeds(protocol, index, workload, steps, earlier):
@@ -214,8 +215,8 @@ def _add_workload(
         shares,
         of_run is not None,
         failing,
-        len(images_of(index, workload)),
-        type(harness).image_gib,
+        len(needs.images),
+        needs.image_gib,
     )
 
 

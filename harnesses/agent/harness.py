@@ -28,9 +28,9 @@ from stepdown.harnesses.agent.process import ProcessSandboxMaker
 from stepdown.harnesses.agent.program import Content, Ended, ProgramSandbox, SandboxMaker
 from stepdown.harnesses.agent.side_calls import SideCalls
 from stepdown.harnesses.agent.tasks import TaskLine, select, task_of
-from stepdown.harnesses.base import Checkpoint, Harness, Need
+from stepdown.harnesses.base import Checkpoint, Harness, Need, NodeNeeds
 from stepdown.harnesses.containers import images
-from stepdown.harnesses.containers.engine import Engine, described, reaching
+from stepdown.harnesses.containers.engine import DOCKER, Engine, described, reaching
 
 VERSION = "1"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
@@ -146,21 +146,26 @@ class AgentHarness(Harness):
         """The tasks of `source: {file, take, assets}`. Raises BadInput."""
         yield from select(self.name, source, self._options.program, self._options.judged)
 
-    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
-        """The one of its containers."""
-        return iter(() if self._options.image is None else (self._options.image,))
+    def node_needs(self, source: Mapping[str, Any]) -> NodeNeeds:
+        """Docker with the one image, where it runs in containers."""
+        image = self._options.image
+        return NodeNeeds() if image is None else NodeNeeds(DOCKER, (image,))
+
+    def prepare_node(self, needs: NodeNeeds, archives: Path | None = None) -> Iterator[Need]:
+        """Docker with the image that holds the program; else the program itself."""
+        is_ready = True
+        if needs.images:
+            for need in images.fetched(needs, archives):
+                is_ready &= need.there
+                yield need
+        if is_ready:
+            yield from self._program()
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """Docker and the image, where it runs in containers; else the program."""
-        image, command, pinned = self._options.image, self._options.command[0], self._options.pinned
-        if image is None and pinned is not None:
-            with ProcessSandboxMaker(self._options.limits).open(Content(), None) as sandbox:
-                problem = pinned.problem(_asked(pinned, sandbox))
-            yield Need("program", problem is None, problem or f"{pinned.name} {pinned.version}")
-            return
+        image, pinned = self._options.image, self._options.pinned
         if image is None:
-            there = "{" in command or shutil.which(command) is not None
-            yield Need("program", there, command if there else f"there is no {command!r} on the path")
+            yield from self._program()
             return
         try:
             yield Need("docker", True, described())
@@ -172,6 +177,17 @@ class AgentHarness(Harness):
         holds = f" (it must hold {pinned.name} {pinned.version}: {pinned.install})" if pinned is not None else ""
         told = image if here else f"{image} is not here, and will be pulled"
         yield Need("image", here, told + holds, needed=False)
+
+    def _program(self) -> Iterator[Need]:
+        """The program where it would run: in the version of its preset, or on the path."""
+        pinned, command = self._options.pinned, self._options.command[0]
+        if pinned is not None:
+            with self._maker(self._options.limits).open(Content(), None) as sandbox:
+                problem = pinned.problem(_asked(pinned, sandbox))
+            yield Need("program", problem is None, problem or f"{pinned.name} {pinned.version}")
+        elif self._options.image is None:
+            there = "{" in command or shutil.which(command) is not None
+            yield Need("program", there, command if there else f"there is no {command!r} on the path")
 
     @contextmanager
     def open(self, instance: Instance, at: Checkpoint | None = None) -> Iterator[AgentEpisode]:

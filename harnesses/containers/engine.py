@@ -15,6 +15,8 @@ from stepdown.builder.common.extras import require
 from stepdown.builder.errors import Lost
 from stepdown.harnesses.containers.labels import remove_leftovers
 
+DOCKER = {"docker": 1.0}
+"""What a machine of a cluster must state of itself that containers are to run on: `ray start --resources`."""
 _IDS = re.compile(r"\b[0-9a-f]{12,64}\b")
 _SECONDS = 120
 """What one request to the daemon may take."""

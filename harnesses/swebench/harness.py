@@ -17,9 +17,9 @@ from pydantic import Field
 from stepdown.builder.config.validation import Strict, validated
 from stepdown.builder.errors import Lost, StepdownError, Technical
 from stepdown.builder.records import Instance, Message, Prefix, Response, digest
-from stepdown.harnesses.base import Checkpoint, Harness, Need, Terms, package
+from stepdown.harnesses.base import Checkpoint, Harness, Need, NodeNeeds, Terms, package
 from stepdown.harnesses.containers import images
-from stepdown.harnesses.containers.engine import Engine, described, reaching
+from stepdown.harnesses.containers.engine import DOCKER, Engine, described, reaching
 from stepdown.harnesses.swebench import disk, grading, mini, patches, trajectories, volatile
 from stepdown.harnesses.swebench.halting import only_submits
 from stepdown.harnesses.swebench.instances import BENCHMARK, Task, reference_patches, select
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 VERSION = "3"
 """Raised with every change of this package that can change a prefix, an observation or a verdict."""
 
+
+IMAGE_GIB = 0.48
+"""Of one of Verified's 500 images, which take 240 GiB together (public figures of those who built smaller ones)."""
 
 _COMMITTED = "2026-01-01T00:00:00+00:00"
 FIXED = {"PYTHONHASHSEED": "0", "GIT_AUTHOR_DATE": _COMMITTED, "GIT_COMMITTER_DATE": _COMMITTED}
@@ -87,7 +90,6 @@ class SWEBench(Harness):
         "each stands under its repository's own licence.",
     )
     expected_labels = (94, 33, 41, 168)
-    image_gib = 0.48
     recordings = trajectories.SUFFIX
 
     def __init__(self, **options: Any) -> None:
@@ -142,13 +144,19 @@ class SWEBench(Harness):
         with suppress(Lost):  # the first episode says so
             self._engine.tidy()
 
-    def images(self, source: Mapping[str, Any]) -> Iterator[str]:
-        """An image of each instance."""
-        return iter(dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None))
+    def node_needs(self, source: Mapping[str, Any]) -> NodeNeeds:
+        """Docker, and an image of each instance."""
+        names = dict.fromkeys(Task.of(each).image for each in self.instances(source) if each.dropped is None)
+        return NodeNeeds(DOCKER, tuple(names), IMAGE_GIB)
+
+    def prepare_node(self, needs: NodeNeeds, archives: Path | None = None) -> Iterator[Need]:
+        """Docker with the images, the grader and the agent."""
+        yield from (need._replace(needed=True) for need in self.requirements() if need.part != "docker")
+        yield from images.fetched(needs, archives)
 
     def needs(self, source: Mapping[str, Any]) -> Iterator[Need]:
         """A Docker engine, and the images of the instances: those that are not there are pulled at their first use."""
-        names = tuple(self.images(source))
+        names = self.node_needs(source).images
         try:
             with reaching():
                 absent = [name for name in names if not images.is_here(self._engine.client, name)]
