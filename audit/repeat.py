@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from stepdown.audit.verdicts import AuditStep
-from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.sampling import draw_of
 from stepdown.builder.cluster.choice import executor_of
 from stepdown.builder.common.intervals import Interval, exact_interval
@@ -20,7 +19,7 @@ from stepdown.builder.engine.session import RunSession
 from stepdown.builder.engine.trials import TrialRecorder
 from stepdown.builder.records import Lock, Sample, Trial, Verdict
 from stepdown.builder.run.folder import RunFolder
-from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord
+from stepdown.builder.run.ledger import Ledger, Purpose, TrialRecord, seed_model_of
 
 
 def picked(steps: Iterable[AuditStep], most: int | None, seed: int, workloads: Sequence[str]) -> list[AuditStep]:

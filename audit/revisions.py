@@ -15,7 +15,6 @@ from stepdown.audit.applying import LabelledStep, RevisionCounts, RevisionPass
 from stepdown.audit.settling import ReviewOutcome
 from stepdown.audit.store import FILE_NAME, AuditStore
 from stepdown.audit.verdicts import AuditStep
-from stepdown.builder.artifacts.labelled import seed_model_of
 from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, ROWS
 from stepdown.builder.artifacts.rows import parse_row
 from stepdown.builder.common.files import FileDigest, RecordFile, digest_of, sync_folder, write_document
@@ -24,7 +23,7 @@ from stepdown.builder.common.reading import parse_json, parse_line, read_lines
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.folder import open_for_reading
-from stepdown.builder.run.ledger import Ledger
+from stepdown.builder.run.ledger import Ledger, seed_model_of
 
 FOLDER = "revisions"
 APPLIED, UNDONE = "applied", "undone"

@@ -10,6 +10,7 @@ from typing import Any
 
 from stepdown.harnesses.roles import Role
 from stepdown.reports.label_costs import LabelCosts
+from stepdown.reports.probes import ProbeFacts
 from stepdown.scoring.bank import Bank
 from stepdown.scoring.steps import ScoredTrajectory
 
@@ -118,6 +119,8 @@ class Facts:
     spend: Mapping[str, Any] | None = None
     label_costs: LabelCosts | None = None
     """Of a run only."""
+    probes: ProbeFacts | None = None
+    """Of a run only, whose protocol asks for probes."""
 
     @property
     def tiers(self) -> tuple[str, ...]:

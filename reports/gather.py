@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stepdown.builder.artifacts.names import EVIDENCE, SPEND
+from stepdown.builder.artifacts.names import EVIDENCE, PROBES, SPEND
 from stepdown.builder.common.reading import read_document, read_json_lines
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import OutcomeState, assistant_message
@@ -31,8 +31,9 @@ from stepdown.reports.prices import (
     read_price_list,
     read_recorded,
 )
+from stepdown.reports.probes import count_probes
 from stepdown.scoring.accounting import Prices, Steps
-from stepdown.scoring.bank import open_bank
+from stepdown.scoring.bank import Bank, open_bank
 from stepdown.scoring.steps import ScoredTrajectory, read_trajectories
 from stepdown.scoring.tokenizers import Tokenizer
 
@@ -69,10 +70,17 @@ def gather(folder: Path, tokens: Tokenizer, card: Path | None = None) -> Facts:
             _price(facts, batch, prices)
         if ledger is not None:
             facts.label_costs = read_label_costs(ledger, bank.strong)
+    if of_a_run and (folder / PROBES).is_file():
+        facts.probes = count_probes(folder / PROBES, facts.tiers, _count_models(bank))
     if of_a_run and (folder / SPEND).is_file():
         spend = read_document(folder / SPEND)
         facts.spend = spend if isinstance(spend, dict) else None
     return facts
+
+
+def _count_models(bank: Bank) -> int:
+    """How many models a run's pool has."""
+    return sum(len(tier["models"]) for tier in bank.manifest["pool"]["tiers"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 
 from stepdown.builder.config.price import Price
 from stepdown.builder.records import Usage
-from stepdown.builder.run.ledger import BookedCall, InstanceRecord, InstanceState, Ledger, Purpose, TrialRecord
+from stepdown.builder.run.ledger import (
+    BESIDE_LABELS,
+    BookedCall,
+    InstanceRecord,
+    InstanceState,
+    Ledger,
+    Purpose,
+    TrialRecord,
+)
 from stepdown.builder.run.spent import Spent
 
 NOTHING = Spent()
@@ -85,8 +93,8 @@ class LabelCosts:
 
 
 def read_label_costs(ledger: Ledger, strong: int) -> LabelCosts:
-    """What all labels of a run cost; `strong` is the index of the strong tier. Trials that the audit repeated are not
-    counted.
+    """What all labels of a run cost; `strong` is the index of the strong tier. Repeats and probes, which come after
+    them, are not counted.
     """
     prices = ledger.meta.run.prices
     workloads: dict[str, WorkloadCost] = {}
@@ -95,7 +103,7 @@ def read_label_costs(ledger: Ledger, strong: int) -> LabelCosts:
         _add_instance(cost, _Instance(ledger, record, prices), strong)
     by_model: dict[str, tuple[int, Usage]] = {}
     for total in ledger.call_totals():
-        if total.purpose != Purpose.REPEAT:
+        if total.purpose not in BESIDE_LABELS:
             calls, usage = by_model.get(total.model, (0, Usage()))
             by_model[total.model] = calls + total.calls, usage + total.usage
     return LabelCosts(workloads, prices, dict(sorted(by_model.items())))
@@ -106,7 +114,7 @@ class _Instance:
 
     def __init__(self, ledger: Ledger, record: InstanceRecord, prices: Mapping[str, Price]) -> None:
         self.record, self._ledger, self._prices = record, ledger, prices
-        self.trials = {trial.id: trial for trial in ledger.trials(record.id) if trial.purpose is not Purpose.REPEAT}
+        self.trials = {trial.id: trial for trial in ledger.trials(record.id) if trial.purpose not in BESIDE_LABELS}
         self._taken: dict[int | None, Spent] = defaultdict(Spent)
         for call in ledger.calls(record.id):
             self._taken[call.trial] += Spent(1, self._price(call))

@@ -9,6 +9,7 @@ from typing import Any
 from stepdown.builder.common.tables import Table
 from stepdown.reports.charts import Bars, Stacked
 from stepdown.reports.facts import Facts, JudgedAnswers, LoweredSteps
+from stepdown.reports.probes import single_probing
 from stepdown.reports.section import Section, counted, percent
 
 
@@ -104,6 +105,11 @@ def cascade(facts: Facts) -> Section | None:
         ),
         (Stacked(tuple(tiers), names, table, "Labels by the accepted model's place in the cascade of its tier"),),
     )
+
+
+def probes(facts: Facts) -> Section | None:
+    """What single probing would have labelled, where every model was tried."""
+    return single_probing(facts.probes, facts.tiers) if facts.probes is not None else None
 
 
 def drops(facts: Facts) -> Section | None:

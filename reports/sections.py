@@ -12,6 +12,7 @@ MAKERS = (
     labels.roles,
     search.locks,
     search.cascade,
+    search.probes,
     states.states,
     money.savings,
     money.case,

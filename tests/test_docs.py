@@ -41,6 +41,7 @@ RUN_AFTER = {
         "stepdown judge calibrate rated.jsonl --plot picture.svg",
         "stepdown build example --run runs/example",
         "stepdown build game.yaml --run runs/game",
+        "stepdown build grid.yaml --run runs/grid",
         """stepdown harness check maze:Maze --source '{"mazes": [["S.#", "#..", "#.G"], ["SG"]]}'""",
         "stepdown schema > stepdown.schema.json",
         "stepdown judge try --question 'When does it open?' --evidence hours.txt --answer 'At nine, until 7 pm.'",
@@ -57,6 +58,10 @@ RUN_AFTER = {
         "stepdown audit sample runs/q",
         "stepdown report runs/bfcl --out report.html",
         "stepdown continue plan.yaml --out continuations/first",
+        "stepdown status runs/grid",
+        "stepdown report runs/grid --tables-only",
+        "stepdown compare runs/grid",
+        "stepdown compare runs/grid --without my-strong-model --plot curves.png",
     ),
     "relabelled": (
         "stepdown diff runs/may runs/june",

@@ -125,6 +125,70 @@ def test_the_expected_lies_between_the_best_and_the_worst(
     assert mean <= worst(sizes(steps), "strong", settings).calls + 1e-9
 
 
+POOL = [["a", "b"], ["c", "d", "e"], ["strong", "other"]]
+"""More models than the cascades of two tiers, of two models each, would try."""
+
+
+def taken_with_probes(steps: int, settings: SearchSettings, passes: Callable[[Trial], bool]) -> int:
+    """The calls of a search and of the probes of what it has not tried, one after another."""
+    tried: set[tuple[int, str]] = set()
+
+    def noting(trial: Trial) -> bool:
+        tried.add((trial.step, trial.model))
+        return passes(trial)
+
+    calls = taken(steps, settings, noting)
+    for step in range(1 if settings.probe == "all" else steps, steps + 1):
+        for tier, models in enumerate(POOL):
+            for model in models:
+                if (step, model) not in tried:
+                    lost = settings.early and not passes(Trial(step, tier, model, steps))
+                    calls += 1 if lost else 1 + steps - step
+    return calls
+
+
+probing = st.builds(
+    lambda cascade, passes, more, early, probe: SearchSettings(
+        [tier[:cascade] for tier in POOL[:-1]], passes, passes + more, early, probe=probe, pool=POOL
+    ),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.integers(0, 1),
+    st.booleans(),
+    st.sampled_from(["last", "all"]),
+)
+
+
+@given(probing, st.integers(1, 6), st.integers())
+def test_a_search_with_probes_takes_calls_between_best_and_worst(
+    settings: SearchSettings, steps: int, seed: int
+) -> None:
+    draw = random.Random(seed)
+    real = taken_with_probes(steps, settings, lambda trial: draw.random() < 0.4)
+    assert best(sizes(steps), "strong", settings).calls <= real <= worst(sizes(steps), "strong", settings).calls
+
+
+@given(probing, st.integers(1, 6))
+def test_where_all_passes_or_fails_a_search_with_probes_takes_the_best_and_the_worst(
+    settings: SearchSettings, steps: int
+) -> None:
+    late = replace(settings, early=False)
+    assume(sum(map(len, late.cascades)) * late.failing >= late.passes)
+    slow = taken_with_probes(steps, late, lambda trial: trial.sample.number < late.passes - 1)
+    assert slow == worst(sizes(steps), "strong", late).calls
+    if late.passes <= late.failing:  # else a candidate that fails takes fewer samples than one that passes
+        assert taken_with_probes(steps, late, lambda trial: True) == best(sizes(steps), "strong", late).calls
+
+
+@given(probing, st.integers(1, 6), st.integers(0, 2))
+def test_the_expected_probes_of_a_certain_tier_are_those_that_its_search_leaves(
+    settings: SearchSettings, steps: int, tier: int
+) -> None:
+    shares = [float(number == tier) for number in range(3)]
+    real = taken_with_probes(steps, settings, lambda trial: trial.tier >= tier)
+    assert expected(sizes(steps), "strong", settings, shares).calls == pytest.approx(real)
+
+
 @pytest.mark.parametrize(
     ("steps", "early", "per_label"), [(10, False, 16.05), (10, True, 6.64), (30, False, 44.62), (30, True, 14.77)]
 )

@@ -113,10 +113,14 @@ class PlantedRun:
             work.admit()
             try:
                 work.execute()
+                if at:
+                    work.probing.progress = Disturbed(at - work.progress.calls, crash, stop)
+                work.probing.admit(again=True)
+                work.probing.execute()
             except (Interrupted, RunStopped):
                 return False
             finally:
-                self.calls += work.progress.calls
+                self.calls += work.progress.calls + work.probing.progress.calls
             write_artifacts(run, work.multi_step)
         return True
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from stepdown.builder.config.validation import yaml_value
 from tests.audit.reviewing import review, tight
 from tests.conftest import ROOT, Result, stepdown
 from tests.traces.exports import chat_line, played
@@ -89,7 +90,9 @@ def configured() -> None:
     Path("rated.jsonl").write_text("".join(json.dumps(_rated(number)) + "\n" for number in range(24)))
     Path("game.py").write_text(_block("python", "class Guessing"))
     Path("maze.py").write_text(_block("python", "class Maze", "docs/own-workload.md"))
-    Path("game.yaml").write_text(_block("yaml", "harness: game:Guessing"))
+    game = _block("yaml", "harness: game:Guessing")
+    Path("game.yaml").write_text(game)
+    Path("grid.yaml").write_text(json.dumps(_with_probes(yaml_value(game))))
     Path("proxy.jsonl").write_text("".join(json.dumps(chat_line(call)) + "\n" for call in played([[3, 12], [25, 8]])))
     Path("mine.yaml").write_text(_MINE)
     Path("TRAJECTORIES").mkdir()
@@ -108,6 +111,7 @@ def built() -> None:
     _ok("build", "configs/bfcl.yaml", "--run", "runs/bfcl")
     _ok("build", "swe.yaml", "--run", "runs/swe")
     _ok("build", "game.yaml", "--run", "runs/game")
+    _ok("build", "grid.yaml", "--run", "runs/grid")
     for other in ("may", "quickstart"):
         shutil.copytree("runs/bfcl", f"runs/{other}")
     shutil.copytree("runs/game", "runs/q")
@@ -209,6 +213,15 @@ def _block(language: str, holding: str, page: str = "README.md") -> str:
     blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if holding in block]
     return str(block)
+
+
+def _with_probes(config: dict[str, Any]) -> dict[str, Any]:
+    """A config with a model more, and with probes of every step."""
+    low, high = (tier["models"] for tier in config["protocol"]["pool"]["tiers"])
+    low.append({**low[0], "name": f"{low[0]['name']}-again", "revision": "again"})
+    high[0]["name"] = "my-strong-model"
+    config["protocol"]["rules"] = {"probe": "all"}
+    return config
 
 
 def _rated(number: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stepdown.builder.artifacts.rows import Row
@@ -48,8 +48,3 @@ def row_of(instance: LabelledInstance, index: int, pool: Pool) -> Row:
         target_tier_id=tier.id,
         tools=list(step.prefix.tools) or None,
     )
-
-
-def seed_model_of(record: InstanceRecord, trials: Iterable[TrialRecord]) -> str:
-    """The model that made a finished instance's seed; `trials` are the instance's."""
-    return next(trial.trial.model for trial in trials if trial.id == record.seed)

@@ -13,6 +13,7 @@ from stepdown.builder.cluster.choice import executor_of
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.engine.build import Build
+from stepdown.builder.engine.probing import Probing
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.errors import BudgetReached, JudgeBelowBar
 from stepdown.builder.run.folder import open_for_work
@@ -31,6 +32,8 @@ class LabellingResult:
     """The budget that ended the work; None where none did."""
     below: JudgeBelowBar | None = None
     """The judge that probes have shown to be below its bar; None where there is none."""
+    untold: int = 0
+    """Probes of labelled steps that came to no verdict for technical reasons, and will be executed anew."""
 
 
 class Watcher:
@@ -59,7 +62,8 @@ def label_run(
     origin: Origin | None = None,
     watcher: Watcher | None = None,
 ) -> LabellingResult:
-    """Label the open instances of the run in a folder and write its files. `stop` ends it after the calls in hand.
+    """Label the open instances of the run in a folder, probe their steps where the protocol asks for it, and write the
+    run's files. `stop` ends it after the calls in hand.
 
     A budget that is reached, and a judge that falls below its bar, end the work as blocked instances do: what is
     finished is in the files. Raises BadInput, RunStopped or Interrupted; what was paid for is then kept, and the files
@@ -83,6 +87,24 @@ def label_run(
                 budget = reached
             except JudgeBelowBar:
                 pass  # the build says which one
+        if budget is None and build.below is None:
+            budget = _probe(build.probing, watcher, again=not drop_blocked)
         summary = write_artifacts(run, build.multi_step)
         blocked = run.ledger.counts().get(InstanceState.BLOCKED, 0)
-        return LabellingResult(run.config.protocol, summary, blocked, budget, build.below)
+        untold = 0 if drop_blocked else build.probing.technical()
+        return LabellingResult(run.config.protocol, summary, blocked, budget, build.below, untold)
+
+
+def _probe(probing: Probing, watcher: Watcher, again: bool) -> BudgetReached | None:
+    """Probe the steps of what is labelled, where the protocol asks for it; the budget that ended this, if one did."""
+    probing.admit(again)
+    if not probing.progress.total:
+        return None
+    with watcher.while_working(probing.progress):
+        try:
+            probing.execute()
+        except BudgetReached as reached:
+            return reached
+        except JudgeBelowBar:
+            pass  # the build says which one
+    return None

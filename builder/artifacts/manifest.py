@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,12 +11,12 @@ from stepdown.builder.artifacts.spend import list_price
 from stepdown.builder.artifacts.summary import Summary
 from stepdown.builder.common.files import FileDigest
 from stepdown.builder.config.price import Price
-from stepdown.builder.config.protocol import JudgeConfig
+from stepdown.builder.config.protocol import JudgeConfig, ProtocolConfig
 from stepdown.builder.engine.hints import PROMPT
 from stepdown.builder.engine.seeds import REFERENCE
 from stepdown.builder.records import Usage, digest
 from stepdown.builder.run.folder import RunFolder
-from stepdown.builder.run.ledger import CallTotal, Ledger, Purpose
+from stepdown.builder.run.ledger import BESIDE_LABELS, CallTotal, Ledger, Purpose
 from stepdown.judges.exam.tally import Tally, observations_of
 
 REFERENCE_NOTE = (
@@ -27,12 +27,10 @@ REFERENCE_NOTE = (
 
 
 def _needed(totals: Iterable[CallTotal], prices: Mapping[str, Price]) -> dict[str, Any]:
-    """The calls that the protocol needed, whoever paid for them, at list price."""
+    """These calls, whoever paid for them, at list price."""
     calls: Counter[str] = Counter()
     usage: dict[str, Usage] = defaultdict(Usage)
     for total in totals:
-        if total.purpose == Purpose.REPEAT:
-            continue  # the audit's, not the protocol's
         calls[total.model] += total.calls
         usage[total.model] += total.usage
     price = sum(list_price(prices, model, used) for model, used in sorted(usage.items()))
@@ -47,10 +45,24 @@ def _exam(ledger: Ledger, judge: JudgeConfig | None) -> dict[str, Any]:
     return tally.to_json(judge.bar, lambda share: {"count": share.count, "of": share.of})
 
 
+def _probes(protocol: ProtocolConfig, totals: Iterable[CallTotal], probed: Mapping[str, int]) -> dict[str, Any]:
+    """How many cells of the grid have which verdict, and what trying them needed beside the labels."""
+    if protocol.rules.probe == "none":
+        return {}
+    needed = _needed([total for total in totals if total.purpose == Purpose.PROBE], protocol.prices)
+    return {"probes": {"verdicts": dict(sorted(probed.items())), "needed": needed}}
+
+
 def manifest_of(
-    run: RunFolder, summary: Summary, files: Mapping[str, FileDigest], totals: Iterable[CallTotal]
+    run: RunFolder,
+    summary: Summary,
+    files: Mapping[str, FileDigest],
+    totals: Collection[CallTotal],
+    probed: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The manifest of a run whose other files are `files`, and whose ledger's totals are `totals`."""
+    """The manifest of a run whose other files are `files`, whose ledger's totals are `totals`, and whose grid of probes
+    has so many cells of each verdict.
+    """
     protocol, pool = run.config.protocol, run.config.protocol.pool
     # As it was frozen: on a resume the config names the run's own copies of its files.
     frozen, versions = run.ledger.meta.run.protocol, run.ledger.meta.versions.to_json()
@@ -86,6 +98,7 @@ def manifest_of(
         "dropped": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.drops.items())},
         "blocked": {name: dict(sorted(counts.items())) for name, counts in sorted(summary.blocked.items())},
         "unfinished": summary.unfinished,
-        "needed": _needed(totals, protocol.prices),
+        "needed": _needed([total for total in totals if total.purpose not in BESIDE_LABELS], protocol.prices),
+        **_probes(protocol, totals, probed),
         "files": {name: asdict(file) for name, file in files.items()},
     }

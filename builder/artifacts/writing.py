@@ -1,4 +1,4 @@
-"""Rows, evidence, audit queue and manifest of a run: functions of its protocol, responses and verdicts only.
+"""Rows, evidence, audit queue, probes and manifest of a run: functions of its protocol, responses and verdicts only.
 
 `spend.json` alone says what was really paid, and may differ between two runs of one protocol.
 """
@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from stepdown.builder.artifacts.evidence import evidence_of
-from stepdown.builder.artifacts.labelled import read_labelled_instances, row_of, seed_model_of
+from stepdown.builder.artifacts.labelled import read_labelled_instances, row_of
 from stepdown.builder.artifacts.manifest import manifest_of
-from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, PROBES, QUEUE, ROWS, SPEND
+from stepdown.builder.artifacts.probes import probes_of
 from stepdown.builder.artifacts.queue import NameMask, queue_entry, read_lower_answers
 from stepdown.builder.artifacts.sampling import is_sampled
 from stepdown.builder.artifacts.spend import spend_of
 from stepdown.builder.artifacts.summary import Summary, count_held_back
 from stepdown.builder.common.files import RecordFile, digest_of, write_document
 from stepdown.builder.run.folder import RunFolder
+from stepdown.builder.run.ledger import seed_model_of
 from stepdown.builder.run.spent import read_paid_file
 
 
@@ -57,8 +59,11 @@ def _read_current(run: RunFolder) -> Summary | None:
 def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
     protocol, ledger, pool = run.config.protocol, run.ledger, run.config.protocol.pool
     summary, mask = Summary(), NameMask(protocol.models.values())
+    names = (ROWS, EVIDENCE, QUEUE, *((PROBES,) if protocol.rules.probe != "none" else ()))
+    probed: Counter[str] = Counter()
     with ExitStack() as stack:
-        rows, evidences, queue = (stack.enter_context(RecordFile(run.path / name)) for name in (ROWS, EVIDENCE, QUEUE))
+        opened = {name: stack.enter_context(RecordFile(run.path / name)) for name in names}
+        rows, evidences, queue = opened[ROWS], opened[EVIDENCE], opened[QUEUE]
         for instance in read_labelled_instances(ledger):
             benchmark = instance.record.benchmark
             summary.instances[benchmark] += 1
@@ -72,12 +77,15 @@ def _write(run: RunFolder, multi_step: Mapping[str, bool]) -> Summary:
                 if asked and is_sampled(protocol.audit.seed, row.id, protocol.audit.rate):
                     lower = read_lower_answers(ledger, instance.trials, index, lock.tier, pool, mask)
                     queue.write(queue_entry(row, instance.trajectory[index - 1].response, lower))
+            for line in probes_of(instance, protocol, ledger):
+                opened[PROBES].write(line)
+                probed[line["verdict"]] += 1
         count_held_back(ledger, summary)
-        files = {ROWS: rows.finish(), EVIDENCE: evidences.finish(), QUEUE: queue.finish()}
+        files = {name: file.finish() for name, file in opened.items()}
     digests = {name: file.sha256 for name, file in files.items()}
     totals = ledger.call_totals()
     digests[SPEND] = write_document(run.path / SPEND, spend_of(run, totals))
     # The manifest last: where it stands, the files it names are whole.
-    digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files, totals))
+    digests[MANIFEST] = write_document(run.path / MANIFEST, manifest_of(run, summary, files, totals, probed))
     ledger.artifacts.keep(digests)
     return summary

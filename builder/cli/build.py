@@ -26,6 +26,7 @@ def command(config: Path, folder: Path) -> None:
       question_bank.jsonl   one tier-labelled prefix per step
       evidence.jsonl        the trials behind every label (names models: internal)
       audit_queue.jsonl     sampled steps for a human reviewer
+      probes.jsonl          what every model came to at every step, where `rules.probe` asks for it (names models)
       manifest.json         pool, protocol, counts, drops, digests of the files above
       spend.json            what was really paid
     """

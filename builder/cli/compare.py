@@ -20,19 +20,30 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("grid", type=click.Path(path_type=Path))
+@click.argument("grid", metavar="RUN|GRID", type=click.Path(path_type=Path))
 @click.option("--pools", "sizes", help="Sizes of pools to choose from, with commas; else 2, 3, 5 and all models.")
+@click.option("--without", multiple=True, metavar="MODEL", help="Leave this model out. Give it again for several.")
 @click.option("--resamples", type=click.IntRange(0, 100_000), default=200, show_default=True, help="0: no intervals.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of folds, pools and resamples.")
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Also draw the curves into this PNG or SVG."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON object.")
-def command(grid: Path, sizes: str | None, resamples: int, seed: int, plot: Path | None, as_json: bool) -> None:
+def command(
+    grid: Path,
+    sizes: str | None,
+    without: tuple[str, ...],
+    resamples: int,
+    seed: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
     """Say what fixed models and routers are worth on GRID, a table of outcomes of items by models.
 
-    GRID is a CSV, TSV or Parquet file: long, with `item`, `model`, `outcome` (0 to 1, pass or fail) and perhaps
-    `group`, `cost`, `text`; or wide, with `item`, perhaps `group` and `text`, and a column of outcomes for each model.
+    GRID is a run whose protocol has `rules: {probe: all}`: its steps are the items. Or it is a CSV, TSV, JSONL or
+    Parquet file: long, with `item`, `model`, `outcome` (0 to 1, pass or fail) and perhaps `group`, `cost`, `text`; or
+    wide, with `item`, perhaps `group` and `text`, and a column of outcomes for each model. An outcome that is empty or
+    `technical` is a missing one: its item is left out, and the model that lacks it is named.
 
     \b
       honest      the model that is best on the other folds, scored on this one
@@ -46,9 +57,11 @@ def command(grid: Path, sizes: str | None, resamples: int, seed: int, plot: Path
     require("route", "scipy", "sklearn")
     from stepdown.scoring.comparators.compare import CompareSettings, compare
     from stepdown.scoring.comparators.grid import read_grid
+    from stepdown.scoring.comparators.of_run import read_run_grid
 
     settings = CompareSettings(_sizes(sizes), resamples, seed)
-    found = compare(read_grid(grid), settings, lambda line: click.echo(line, err=True))
+    read = read_run_grid(grid) if grid.is_dir() else read_grid(grid)
+    found = compare(read.without(without), settings, lambda line: click.echo(line, err=True))
     if plot is not None:
         from stepdown.scoring.comparators.plot import draw
 
@@ -159,3 +172,5 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield f"without a single failure, so that no router can gain on it: {', '.join(found.flawless)}"
     if found.left_out:
         yield f"{found.left_out} items were left out: they lack the outcome of some model"
+        for one in found.missing:
+            yield f"  {one.model}: {one.items} missing, {one.technical} of them technical"

@@ -213,6 +213,12 @@ def _assumptions(config: Config, estimate: RunEstimate, seen: SeenInRun, open_in
     )
     passing = estimate.where_seeds_pass
     yield f"where every seed passes at its first attempt, at best {passing.calls} calls, ${passing.usd:.4f}"
+    if (probe := config.protocol.rules.probe) != "none":
+        which = "all steps" if probe == "all" else "the last step of each trajectory"
+        yield (
+            f"every model is tried at {which}; the table counts that where the search does not try it itself, and "
+            "takes all models of a tier that passes to pass"
+        )
     yield from _hint_lines(estimate)
     yield "trajectories keep their length, no two models say the same, and the cache holds no answer yet"
     yield (

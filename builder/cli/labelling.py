@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from stepdown.builder.artifacts.labelling import LabellingResult, Watcher, label_run
-from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, QUEUE, ROWS, SPEND
+from stepdown.builder.artifacts.names import EVIDENCE, MANIFEST, PROBES, QUEUE, ROWS, SPEND
 from stepdown.builder.cli import console
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.common.tables import draw
@@ -71,6 +71,13 @@ def label_and_report(
             err=True,
         )
         sys.exit(WORK_LEFT)
+    if done.untold:
+        click.echo(
+            f"{done.untold} probes came to no verdict for technical reasons, and are missing from the grid. Labels are "
+            f"whole. To try them again: {_resume_command(folder)} (--drop-blocked: leave them out)",
+            err=True,
+        )
+        sys.exit(WORK_LEFT)
 
 
 def _report(folder: Path, done: LabellingResult) -> None:
@@ -78,7 +85,8 @@ def _report(folder: Path, done: LabellingResult) -> None:
     out.print(draw(console.label_table(done.summary, done.protocol.pool)))
     for line in console.held_back(done.summary):
         out.print(line, markup=False)
-    for name in (ROWS, EVIDENCE, QUEUE, MANIFEST, SPEND):
+    probes = (PROBES,) if done.protocol.rules.probe != "none" else ()
+    for name in (ROWS, EVIDENCE, QUEUE, *probes, MANIFEST, SPEND):
         out.print(str(folder / name), markup=False)
 
 

@@ -13,7 +13,7 @@ import click
 from stepdown.builder.cli.documents import as_json_option, print_document
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
-from stepdown.builder.inspect.status import HeldBackGroup, RunStatus, read_status
+from stepdown.builder.inspect.status import HeldBackGroup, ProbeStatus, RunStatus, read_status
 from stepdown.builder.run.ledger import InstanceState
 from stepdown.builder.run.spent import ModelSpent, Spent
 
@@ -26,7 +26,7 @@ SHOWN = 3
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
 @as_json_option
-@click.option("--watch", is_flag=True, help="Show it anew every few seconds, until no instance is open.")
+@click.option("--watch", is_flag=True, help="Show it anew every few seconds, until all is labelled and probed.")
 def command(run: Path, as_json: bool, watch: bool) -> None:
     """Say where RUN stands: instances by state, what is blocked or dropped and why, labels so far, what was spent.
 
@@ -64,9 +64,13 @@ def _watch(run: Path) -> None:
             for line in lines:
                 click.echo(line)
             last = lines
-        if status is not None and not status.instances.get(InstanceState.OPEN.value, 0):
+        if status is not None and not status.instances.get(InstanceState.OPEN.value, 0) and not _is_probing(status):
             return
         time.sleep(WATCHING)
+
+
+def _is_probing(status: RunStatus) -> bool:
+    return status.probes is not None and status.probes.left > status.probes.technical
 
 
 def spent_line(paid: Spent, budget: Mapping[str, float | None]) -> str:
@@ -117,6 +121,8 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
     for benchmark, tiers in status.labels.items():
         counts = ", ".join(f"{count} {printable(name)}" for name, count in tiers.items())
         yield f"labels of {printable(benchmark)}: {counts}"
+    if status.probes is not None:
+        yield probes_line(status.probes)
     yield spent_line(status.paid, status.budget)
     for spent in status.paid_by_model:
         if spent.reported_calls or spent.estimated_calls or spent.usage.cache_read or spent.usage.cache_write:
@@ -124,6 +130,17 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
     if status.in_vain.calls:
         yield f"of it for trials run ahead in vain: {_calls(status.in_vain.calls)}, ${status.in_vain.usd:.4f}"
     yield f"errors before retries: {status.errors_retried}"
+
+
+def probes_line(probes: ProbeStatus) -> str:
+    """How far the steps are probed.
+
+    >>> probes_line(ProbeStatus("all", 80, 77, 2))
+    'probes of all steps: 77 of 80 outcomes; 2 technical, which a resume tries again'
+    """
+    steps = "all steps" if probes.steps == "all" else "last steps"
+    technical = f"; {probes.technical} technical, which a resume tries again" if probes.technical else ""
+    return f"probes of {steps}: {probes.told} of {probes.cells} outcomes{technical}"
 
 
 def _group_lines(group: HeldBackGroup) -> Iterator[str]:

@@ -49,6 +49,10 @@ class RulesConfig(Strict):
     control: int = Field(0, ge=0)
     """How many times the strong model is asked afresh at each step that stayed strong. Where it fails too, the rest of
     the trajectory is fragile. The counts go into the evidence and change no label."""
+    probe: Literal["none", "last", "all"] = Field("none", exclude_if=lambda value: value == "none")
+    """At which steps every model of every tier is tried, once the labels are found: at `all`, or at the `last` of each
+    trajectory. The outcomes go into `probes.jsonl`, a grid that `stepdown compare` and `stepdown report` read. They
+    change no label."""
 
 
 class SeedsConfig(Strict):

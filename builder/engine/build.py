@@ -9,6 +9,7 @@ from functools import partial
 from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.executor import Executor
 from stepdown.builder.engine.label import label_instance
+from stepdown.builder.engine.probing import Probing
 from stepdown.builder.engine.progress import RunProgress
 from stepdown.builder.engine.session import RunSession
 from stepdown.builder.errors import BadInput, JudgeBelowBar
@@ -29,6 +30,7 @@ class Build:
         self._run, self._ledger = run, run.ledger
         self._session = RunSession(run, stop, executor)
         self.progress = RunProgress()
+        self.probing = Probing(self._session)
 
     @property
     def multi_step(self) -> dict[str, bool]:

@@ -11,7 +11,7 @@ the cheapest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stepdown.builder.config.price import Price
@@ -100,11 +100,19 @@ class SearchSettings:
     """Executions of the final trajectory, each step by its lock."""
     control: int = 0
     """Draws of the strong model at every step that stays strong."""
+    probe: str = "none"
+    """At which steps every model of `pool` is tried that the search has not tried: none, the last, all."""
+    pool: Sequence[Sequence[str]] = ()
+    """The models of every tier, the strong one last. Needed where there are probes."""
 
     @property
     def failing(self) -> int:
         """Samples after which a candidate has failed, where all of them fail."""
         return self.of - self.passes + 1
+
+    def probed_at(self, place: int, steps: int) -> Sequence[Sequence[str]]:
+        """The models of every tier that are tried at a step, of so many; none where it is not probed."""
+        return self.pool if self.probe == "all" or (self.probe == "last" and place == steps) else ()
 
 
 def perfect_hints(tiers: int) -> Hints:
@@ -125,22 +133,24 @@ def best(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByMod
     """The fewest calls: at every step the first candidate passes.
 
     Where failed trials may end early, or where more samples are needed to pass than to fail, a step whose candidates
-    all fail may take even fewer; then that is counted.
+    all fail may take even fewer; then that is counted. Probes of other models are lost as early as they may be.
     """
     amounts = AmountByModel()
     models = _models(settings)
     for place, step in enumerate(sizes, 1):
         own, rest = _amount_of_step(step), amount_of(sizes[place:])
         lost = Amount() if settings.early is not False else rest
-        all_lost = (len(models) * settings.failing + settings.control) * (1 + lost.calls)
-        if all_lost < settings.passes * (1 + rest.calls):
-            for model in models:
-                amounts.add(model, own, settings.failing)
-                amounts.add(strong, lost, settings.failing)
-            amounts.add(strong, own + lost, settings.control)
-        else:
-            amounts.add(settings.cascades[0][0], own, settings.passes)
-            amounts.add(strong, rest, settings.passes)
+        probed = [model for tier in settings.probed_at(place, len(sizes)) for model in tier]
+        first_passes, all_fail = AmountByModel(), AmountByModel()
+        first_passes.add(settings.cascades[0][0], own, settings.passes)
+        first_passes.add(strong, rest, settings.passes)
+        _add_probes(first_passes, set(probed) - {settings.cascades[0][0]}, strong, own, lost)
+        for model in models:
+            all_fail.add(model, own, settings.failing)
+            all_fail.add(strong, lost, settings.failing)
+        all_fail.add(strong, own + lost, settings.control)
+        _add_probes(all_fail, set(probed) - set(models), strong, own, lost)
+        amounts.add_all(min(first_passes, all_fail, key=lambda step: step.calls))
         if settings.early is False or place == 1:
             amounts.add(settings.cascades[0][0], own, settings.confirm)
     return amounts
@@ -157,6 +167,8 @@ def worst(sizes: StepSizes, strong: str, settings: SearchSettings) -> AmountByMo
         for model in _models(settings):
             amounts.add(model, own, settings.of)
             amounts.add(strong, rest, settings.of)
+        probed = {model for tier in settings.probed_at(place, len(sizes)) for model in tier}
+        _add_probes(amounts, probed - set(_models(settings)), strong, own, rest)
         amounts.add(strong, own, settings.confirm)
         amounts.add(strong, own + rest, settings.control)
     return amounts
@@ -184,7 +196,23 @@ def expected(
                 amounts.add(strong, rest, 0.0 if settings.early else failing)
         amounts.add(strong, own, shares[-1] * settings.confirm)
         amounts.add(strong, own + rest, shares[-1] * settings.control)
+        for tier, models in enumerate(settings.probed_at(place, len(sizes))):
+            good = sum(shares[: tier + 1])
+            for number, model in enumerate(models):
+                # What the search tries is no probe: the first model of a tier that passes, all of one that fails.
+                is_searched = tier < len(passed) and number < len(settings.cascades[tier])
+                passes = good - (passed[tier] if is_searched and number == 0 else 0.0)
+                fails = 1 - good - (failed[tier] if is_searched else 0.0)
+                amounts.add(model, own, passes + fails)
+                amounts.add(strong, rest, passes + (0.0 if settings.early else fails))
     return amounts
+
+
+def _add_probes(amounts: AmountByModel, models: Iterable[str], strong: str, own: Amount, rest: Amount) -> None:
+    """Add one trial of each model at a step, after which the strong model makes the rest."""
+    for model in sorted(models):
+        amounts.add(model, own)
+        amounts.add(strong, rest)
 
 
 def _probed(shares: Sequence[float], hints: Hints | None, strong: int) -> tuple[list[float], list[float]]:

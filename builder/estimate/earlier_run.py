@@ -11,7 +11,7 @@ from stepdown.builder.config.protocol import ProtocolConfig
 from stepdown.builder.estimate.arithmetic import Amount, AmountByModel, StepSize, StepSizes
 from stepdown.builder.estimate.playing import SeedSize, sizes_of
 from stepdown.builder.records import Usage, Verdict
-from stepdown.builder.run.ledger import CallTotal, InstanceState, Ledger, Purpose
+from stepdown.builder.run.ledger import BESIDE_LABELS, CallTotal, InstanceState, Ledger
 from stepdown.builder.run.spent import Spent
 
 
@@ -87,7 +87,7 @@ def read_seen(ledger: Ledger) -> SeenInRun:
             labels[record.benchmark].update(tiers[lock.tier] for lock in record.locks)
         elif record.state is InstanceState.DROPPED and (found := _failed_seed(ledger, record.id)) is not None:
             failed[key] = found
-    totals = [total for total in ledger.call_totals() if total.purpose != Purpose.REPEAT]
+    totals = [total for total in ledger.call_totals() if total.purpose not in BESIDE_LABELS]
     return SeenInRun(
         seeds, failed, labels, _mean_outputs(totals), sum(one.calls for one in totals), ledger.retried_errors()
     )
@@ -130,8 +130,8 @@ def read_needed_and_paid(ledger: Ledger, protocol: ProtocolConfig) -> dict[str, 
     """What a run needed and paid, by model, at its own pool's prices."""
     found: dict[str, NeededAndPaid] = {}
     for total in ledger.call_totals():
-        if total.purpose == Purpose.REPEAT:
-            continue  # the audit's, not the labels'
+        if total.purpose in BESIDE_LABELS:
+            continue
         model = protocol.models.get(total.model)
         price: Callable[[Usage], float] = model.price.cost if model else lambda usage: 0.0
         spent = Spent(total.calls, price(total.usage))

@@ -163,9 +163,11 @@ def _add_workload(
     harness = workload.harness
     early = harness.early_verdicts
     searched_by, rules = search_rules(protocol), protocol.rules
-    settings = SearchSettings(
+    search_only = SearchSettings(
         searched_by.cascades, searched_by.passes, searched_by.of, early, rules.confirm, rules.control
     )
+    names = [[model.name for model in tier.models] for tier in protocol.pool.tiers]
+    settings = replace(search_only, probe=rules.probe, pool=names)
     tiers = [tier.name for tier in protocol.pool.tiers]
     of_run = earlier.label_shares(harness.name, tiers)
     shares = of_run or label_shares(harness.expected_labels, len(tiers))
@@ -196,7 +198,7 @@ def _add_workload(
         by_hints: dict[str, Hints | None] = {NO_HINTS: None, PERFECT: perfect_hints(len(tiers))}
         by_hints |= {name: by_benchmark.get(harness.name) for name, by_benchmark in hinting.items()}
         for name, hints in by_hints.items():
-            estimates.searched[name].add_all(expected(seed.sizes, seed.strong, settings, shares, hints))
+            estimates.searched[name].add_all(expected(seed.sizes, seed.strong, search_only, shares, hints))
         if seed.failed is None:
             estimates.where_seeds_pass.add_all(one.best)
         _allow_for_no_seed(one, seed, workload, protocol, failing, lost)

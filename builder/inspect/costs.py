@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepdown.builder.config.protocol import ProtocolConfig
-from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.builder.run.ledger import BESIDE_LABELS, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class RunCost:
 
 
 def run_cost(ledger: Ledger, protocol: ProtocolConfig) -> RunCost:
-    """What a run's labels cost. Trials that the audit repeated are not counted."""
+    """What a run's labels cost. What came after the labels, repeats and probes, is not counted."""
     prices = protocol.prices
-    totals = [total for total in ledger.call_totals() if total.purpose != Purpose.REPEAT]
+    totals = [total for total in ledger.call_totals() if total.purpose not in BESIDE_LABELS]
     usd = [prices[total.model].cost(total.usage) if total.model in prices else 0.0 for total in totals]
     paid = [index for index, total in enumerate(totals) if total.paid]
     return RunCost(

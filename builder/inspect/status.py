@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stepdown.builder.common.text import without_particulars
 from stepdown.builder.records import Verdict
@@ -43,6 +44,25 @@ class HeldBackGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """How far the labelled steps of a run have been probed with every model."""
+
+    steps: str
+    """Which of them: `all`, or the `last` of each trajectory."""
+    cells: int
+    """Steps times models, of instances that are done."""
+    told: int
+    """Cells that have an outcome, from a probe or from the search itself."""
+    technical: int
+    """Cells whose probe came to no verdict for technical reasons."""
+
+    @property
+    def left(self) -> int:
+        """Cells that a resume would probe."""
+        return self.cells - self.told
+
+
+@dataclass(frozen=True, slots=True)
 class RunStatus:
     """Where a run stands."""
 
@@ -61,10 +81,14 @@ class RunStatus:
     """`usd`, `calls` and `wall_clock` as the config has them; None where there is no limit."""
     errors_retried: int
     held_back: tuple[HeldBack, ...]
+    probes: ProbeStatus | None = None
+    """None where the protocol asks for no probes."""
 
     @property
     def is_finished(self) -> bool:
         """Whether a resume would find nothing to do."""
+        if self.probes is not None and self.probes.left:
+            return False
         return not self.instances[InstanceState.OPEN] and not self.instances[InstanceState.BLOCKED]
 
     @property
@@ -102,7 +126,19 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
             )
             for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED)
         ),
+        probes=_probes(ledger, run.protocol),
     )
+
+
+def _probes(ledger: Ledger, protocol: Mapping[str, Any]) -> ProbeStatus | None:
+    steps = protocol["rules"].get("probe", "none")
+    if steps == "none":
+        return None
+    models = sum(len(tier["models"]) for tier in protocol["pool"]["tiers"])
+    found = ledger.probed.of_instances(models, last=steps == "last")
+    technical = sum(one.technical for one in found)
+    told = sum(one.tried for one in found) - technical
+    return ProbeStatus(steps, sum(one.cells for one in found), told, technical)
 
 
 def _checkers_words(ledger: Ledger, record: InstanceRecord) -> str:

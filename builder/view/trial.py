@@ -22,6 +22,7 @@ MADE_FOR = {
     Purpose.CONFIRM: "the whole trajectory, each step drawn afresh by its lock",
     Purpose.CONTROL: "the strong model, drawn afresh at this step",
     Purpose.REPEAT: "a labelled step, executed afresh for the audit",
+    Purpose.PROBE: "a model that the search did not try at this step, tried for the grid of probes",
 }
 
 
@@ -109,7 +110,9 @@ def _went_on(trial: TrialInShort, has_answer: bool) -> Iterator[str]:
         yield "It was cut off there: its outcome was certain."
     if trial.limit is not None and trial.calls >= trial.limit and trial.verdict is Verdict.INCOMPLETE:
         yield f"It was stopped at its limit of {_calls(trial.limit)}."
-    if trial.purpose not in (Purpose.SEED, Purpose.SEARCH):
+    if trial.purpose is Purpose.PROBE:
+        yield f"It is {MADE_FOR[trial.purpose]}. Of such a run the ledger keeps what its candidate answered alone."
+    elif trial.purpose not in (Purpose.SEED, Purpose.SEARCH):
         yield f"The ledger keeps the outcome of such a run, not its steps: it is {MADE_FOR[trial.purpose]}."
     elif not trial.accepted and trial.purpose is Purpose.SEED:
         yield "It was not accepted: of such a run the ledger keeps the outcome, not its steps."

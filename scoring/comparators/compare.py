@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stepdown.scoring.comparators.fixed import MOST_POOLS, Selection, mean_selection, pools, resampled_within
 from stepdown.scoring.comparators.folds import GROUPED, RANDOM, grouped_folds, random_folds
 from stepdown.scoring.comparators.frontier import FrontierPoint, frontier
-from stepdown.scoring.comparators.grid import Grid
+from stepdown.scoring.comparators.grid import Grid, MissingOutcomes
 from stepdown.scoring.comparators.routing import LAMBDAS, RouterResult, predict, route
 from stepdown.scoring.comparators.signal import SignalCurve, signal_curve
 
@@ -77,6 +77,7 @@ class Comparison:
     """Mean outcome where each item has its best model."""
     flawless: tuple[str, ...]
     left_out: int
+    missing: tuple[MissingOutcomes, ...]
     under: tuple[UnderFolds, ...]
 
 
@@ -103,6 +104,7 @@ def compare(grid: Grid, settings: CompareSettings, notify: Callable[[str], None]
         oracle=float(grid.outcomes.max(axis=1).mean()),
         flawless=grid.flawless,
         left_out=grid.left_out,
+        missing=grid.missing,
         under=tuple(under),
     )
 

@@ -1,18 +1,20 @@
 """A grid of outcomes: items by models, each item in a group, each outcome between 0 and 1, perhaps with its cost.
 
 Tables are long (`item`, `model`, `outcome`, and where they have them `group`, `cost`, `text`), or wide: `item`, perhaps
-`group` and `text`, and a column of outcomes for each model.
+`group` and `text`, and a column of outcomes for each model. An outcome that is `technical`, or of a row whose `verdict`
+is, is a missing one and never a failure.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepdown.builder.common.extras import require
+from stepdown.builder.common.reading import read_json_lines
 from stepdown.builder.common.separated import read_separated
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 _BESIDE = ("item", "group", "text")
 _WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0}
+_TECHNICAL = "technical"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingOutcomes:
+    """How many items lacked the outcome of one model, and of how many of these it is said to be technical."""
+
+    model: str
+    items: int
+    technical: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +53,25 @@ class Grid:
     texts: tuple[str, ...] | None
     left_out: int
     """Items that lacked the outcome of some model."""
+    missing: tuple[MissingOutcomes, ...] = ()
+    """Of each model whose outcomes were missing."""
+
+    def without(self, models: Collection[str]) -> Grid:
+        """The grid of the other models. Raises BadInput: a model that it has not, or fewer than two left."""
+        import numpy as np
+
+        for name in models:
+            if name not in self.models:
+                raise BadInput(f"no model {name[:100]!r}; there are: {', '.join(self.models)}", field="--without")
+        kept = [place for place, name in enumerate(self.models) if name not in models]
+        if len(kept) < 2:
+            raise BadInput("leaves fewer than two models to compare", field="--without")
+        return replace(
+            self,
+            models=tuple(self.models[place] for place in kept),
+            outcomes=self.outcomes[:, np.array(kept)],
+            costs=None if self.costs is None else self.costs[:, np.array(kept)],
+        )
 
     @property
     def flawless(self) -> tuple[str, ...]:
@@ -49,11 +80,20 @@ class Grid:
 
 
 def read_grid(path: Path) -> Grid:
-    """The grid of a CSV, TSV or Parquet file. An item that lacks a model's outcome is left out, and counted.
+    """The grid of a CSV, TSV, JSONL or Parquet file. An item that lacks a model's outcome is left out, and counted.
 
     Raises BadInput(file, line, field): no such file, no outcomes, one that is no number of 0 to 1, one given twice.
     """
-    rows = _parquet(path) if path.suffix.lower() == ".parquet" else read_separated(path)
+    return grid_of(read_table(path), path)
+
+
+def read_table(path: Path) -> Iterator[Row]:
+    """The rows of a table, by what its name ends with. Raises BadInput where it can not be read."""
+    return _READERS.get(path.suffix.lower(), read_separated)(path)
+
+
+def grid_of(rows: Iterable[Row], path: Path) -> Grid:
+    """The grid of a table's rows, each with its line. Raises as `read_grid` does, naming the file they are from."""
     found = list(rows)
     if not found:
         raise BadInput("holds no row", file=path)
@@ -63,17 +103,19 @@ def read_grid(path: Path) -> Grid:
 
 @dataclass(slots=True)
 class _Cells:
-    outcomes: dict[tuple[str, str], float]
-    costs: dict[tuple[str, str], float]
-    groups: dict[str, str]
-    texts: dict[str, str]
-    models: dict[str, None]
+    models: dict[str, None] = field(default_factory=dict)
+    outcomes: dict[tuple[str, str], float] = field(default_factory=dict)
+    technical: set[tuple[str, str]] = field(default_factory=set)
+    costs: dict[tuple[str, str], float] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
-_Row = tuple[int, Mapping[str, Any]]
+Row = tuple[int, Mapping[str, Any]]
+"""A row's line, and its cells by column."""
 
 
-def _parquet(path: Path) -> Iterator[_Row]:
+def _parquet(path: Path) -> Iterator[Row]:
     require("release", "pyarrow")
     import pyarrow
     import pyarrow.parquet as parquet
@@ -85,15 +127,28 @@ def _parquet(path: Path) -> Iterator[_Row]:
     yield from enumerate(table.to_pylist(), 1)
 
 
-def _long(rows: Sequence[_Row], path: Path) -> _Cells:
-    cells = _Cells({}, {}, {}, {}, {})
+def _json_lines(path: Path) -> Iterator[Row]:
+    for line, row in read_json_lines(path):
+        if not isinstance(row, dict):
+            raise BadInput("must be an object", file=path, line=line)
+        yield line, row
+
+
+_READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {".parquet": _parquet, ".jsonl": _json_lines}
+"""By a file's suffix; any other holds separated values."""
+
+
+def _long(rows: Sequence[Row], path: Path) -> _Cells:
+    cells = _Cells()
     for line, row in rows:
         item, model = (_text(row, name, path, line) for name in ("item", "model"))
         cells.models.setdefault(model)
         if (item, model) in cells.outcomes:
             raise BadInput(f"{item!r} has two outcomes of {model!r}", file=path, line=line, field="outcome")
-        if _is_empty(row.get("outcome")):
+        if _is_empty(row.get("outcome")) or _is_technical(row["outcome"]):
             cells.groups.setdefault(item, _group(row, item))
+            if _TECHNICAL in (row.get("verdict"), _word(row.get("outcome"))):
+                cells.technical.add((item, model))
             continue
         cells.outcomes[item, model] = _outcome(row.get("outcome"), path, line, "outcome")
         if not _is_empty(row.get("cost")):
@@ -102,16 +157,18 @@ def _long(rows: Sequence[_Row], path: Path) -> _Cells:
     return cells
 
 
-def _wide(rows: Sequence[_Row], path: Path) -> _Cells:
+def _wide(rows: Sequence[Row], path: Path) -> _Cells:
     models = [name for name in rows[0][1] if name is not None and name not in _BESIDE]
-    cells = _Cells({}, {}, {}, {}, dict.fromkeys(models))
+    cells = _Cells(dict.fromkeys(models))
     for line, row in rows:
         item = _text(row, "item", path, line)
         if item in cells.groups:
             raise BadInput(f"{item!r} is given twice", file=path, line=line, field="item")
         _note(cells, row, item, path, line)
         for model in models:
-            if not _is_empty(row.get(model)):
+            if _is_technical(row.get(model)):
+                cells.technical.add((item, model))
+            elif not _is_empty(row.get(model)):
                 cells.outcomes[item, model] = _outcome(row[model], path, line, model)
     return cells
 
@@ -130,16 +187,26 @@ def _grid(cells: _Cells, path: Path) -> Grid:
 
     models = tuple(cells.models)
     items = tuple(item for item in cells.groups if all((item, model) in cells.outcomes for model in models))
+    missing = tuple(_missing(cells))
     if len(models) < 2 or len(items) < 2:
-        raise BadInput("needs two models and two items that have the outcome of every model", file=path)
+        lacking = "".join(f"; {one.model!r} lacks {one.items} of {len(cells.groups)}" for one in missing)
+        raise BadInput(f"needs two models and two items that have the outcome of every model{lacking}", file=path)
     shape = (len(items), len(models))
     outcomes = np.array([cells.outcomes[item, model] for item in items for model in models]).reshape(shape)
     costs = None
     if all((item, model) in cells.costs for item in items for model in models):
         costs = np.array([cells.costs[item, model] for item in items for model in models]).reshape(shape)
+        costs = costs if costs.any() else None  # where all is free, no budget says anything
     texts = tuple(cells.texts.get(item, "") for item in items) if cells.texts else None
     groups = tuple(cells.groups[item] for item in items)
-    return Grid(items, models, groups, outcomes, costs, texts, len(cells.groups) - len(items))
+    return Grid(items, models, groups, outcomes, costs, texts, len(cells.groups) - len(items), missing)
+
+
+def _missing(cells: _Cells) -> Iterator[MissingOutcomes]:
+    for model in cells.models:
+        items = [item for item in cells.groups if (item, model) not in cells.outcomes]
+        if items:
+            yield MissingOutcomes(model, len(items), sum((item, model) in cells.technical for item in items))
 
 
 def _group(row: Mapping[str, Any], item: str) -> str:
@@ -150,6 +217,14 @@ def _is_empty(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
+def _word(value: Any) -> str:
+    return value.strip().lower() if isinstance(value, str) else ""
+
+
+def _is_technical(value: Any) -> bool:
+    return _word(value) == _TECHNICAL
+
+
 def _text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
     if _is_empty(row.get(name)):
         raise BadInput("is empty" if name in row else "the table has no such column", file=path, line=line, field=name)
@@ -157,8 +232,8 @@ def _text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
 
 
 def _outcome(value: Any, path: Path, line: int, field: str) -> float:
-    if isinstance(value, str) and value.strip().lower() in _WORDS:
-        return _WORDS[value.strip().lower()]
+    if (word := _word(value)) in _WORDS:
+        return _WORDS[word]
     number = _number(value, path, line, field)
     if number > 1:
         raise BadInput(

@@ -149,6 +149,17 @@ def test_a_trials_page_tells_all_that_is_kept_of_it(view: View) -> None:
             assert purpose in view.text(f"trial?id={trial}")
 
 
+def test_a_probe_stands_at_its_step_with_what_its_model_answered(shop: Shop, provider: Start) -> None:
+    assert shop.build(config(provider().url, [[0, 0]], protocol={"rules": {"probe": "last"}})).code == 0
+    with viewed(shop.run) as page:
+        probes = trial_ids(page, 1, purpose="probe")
+        assert len(probes) == 2  # of the hand, whom the search did not need, and of the master, drawn afresh
+        assert "made 1 with skill 1" in page.text("instance?id=workshop/job-0")
+        said = page.text(f"trial?id={probes[0]}")
+        assert "tried for the grid of probes" in said
+        assert "what its candidate answered alone" in said
+
+
 def test_two_trials_stand_side_by_side_with_their_difference(view: View) -> None:
     novice, hand = (trial_ids(view, 1, model=name, step=2)[0] for name in ("novice", "hand"))
     page = view.get(f"compare?trial={novice}&trial={hand}")

@@ -13,6 +13,7 @@ from stepdown.builder.run.ledger.file import Ledger
 from stepdown.builder.run.ledger.labelling import LabellingLedger
 from stepdown.builder.run.ledger.meta import JudgeVersion, Origin, RunMeta, RunVersions, WorkloadVersion
 from stepdown.builder.run.ledger.schema import (
+    BESIDE_LABELS,
     KEPT,
     BookedCall,
     CallTotal,
@@ -20,9 +21,11 @@ from stepdown.builder.run.ledger.schema import (
     InstanceState,
     Purpose,
     TrialRecord,
+    seed_model_of,
 )
 
 __all__ = [
+    "BESIDE_LABELS",
     "KEPT",
     "BookedCall",
     "CallTotal",
@@ -39,4 +42,5 @@ __all__ = [
     "TrialEntry",
     "TrialRecord",
     "WorkloadVersion",
+    "seed_model_of",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepdown.builder.records import Outcome, OutcomeState, Receipt, Trial, Verdict
-from stepdown.builder.run.ledger.schema import KEPT, Purpose
+from stepdown.builder.run.ledger.schema import Purpose, kept_steps
 from stepdown.builder.run.ledger.trajectories import AddedStep, added_steps
 
 LONGEST_REASON = 2000
@@ -47,13 +47,11 @@ def trial_entry(
 ) -> TrialEntry:
     """What is kept of a trial.
 
-    Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial the
-    candidate's, of others none.
+    Of a seed or search trial that was accepted every step from the trial's own on is kept, of another search trial and
+    of a probe the candidate's, of others none.
     """
     first = max(trial.step, 1)
-    last = len(outcome.trajectory) if accepted else min(first, len(outcome.trajectory))
-    if purpose not in KEPT or (not accepted and purpose is not Purpose.SEARCH):
-        last = 0
+    last = kept_steps(purpose, first, len(outcome.trajectory), accepted)
     return TrialEntry(
         instance=instance,
         purpose=purpose,

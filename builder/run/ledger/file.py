@@ -26,7 +26,9 @@ from stepdown.builder.run.ledger.database import open_database
 from stepdown.builder.run.ledger.entries import TrialEntry, trial_entry
 from stepdown.builder.run.ledger.finding import Finding
 from stepdown.builder.run.ledger.meta import MetaStore
+from stepdown.builder.run.ledger.probed import ProbedSteps
 from stepdown.builder.run.ledger.schema import (
+    BESIDE_LABELS,
     INSTANCE_COLUMNS,
     BookedCall,
     CallTotal,
@@ -56,6 +58,7 @@ class Ledger:
         self.trajectories = Trajectories(self._file)
         self.artifacts = WrittenArtifacts(self._file)
         self.browsing, self.finding = Browsing(self._file), Finding(self._file)
+        self.probed = ProbedSteps(self._file)
 
     def close(self) -> None:
         self._file.close()
@@ -293,11 +296,12 @@ class Ledger:
     def gradings(self) -> Iterator[Any]:
         """What verdicts rest on, of every trial that counts for labels, in the order of execution, read in portions."""
         last = 0
+        beside = [purpose.value for purpose in BESIDE_LABELS]
         query = (
-            "SELECT id, grading FROM trials WHERE grading IS NOT NULL AND superseded = 0 AND purpose != ? AND id > ? "
-            "ORDER BY id LIMIT 500"
+            "SELECT id, grading FROM trials WHERE grading IS NOT NULL AND superseded = 0 "  # noqa: S608
+            f"AND purpose NOT IN ({','.join('?' * len(beside))}) AND id > ? ORDER BY id LIMIT 500"
         )
-        while page := self._file.read(query, (Purpose.REPEAT.value, last)):
+        while page := self._file.read(query, (*beside, last)):
             last = page[-1][0]
             yield from (json.loads(grading) for _, grading in page)
 

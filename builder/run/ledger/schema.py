@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -140,10 +140,23 @@ class Purpose(StrEnum):
     CONTROL = "control"
     REPEAT = "repeat"
     """Fresh executions of labelled steps, for the audit: no label, row or manifest depends on them."""
+    PROBE = "probe"
+    """A model tried at a labelled step that the search did not try it at: no label or row depends on it."""
 
 
 KEPT = frozenset({Purpose.SEED, Purpose.SEARCH})
 """Purposes whose accepted trajectories may become current ones: their steps are kept."""
+BESIDE_LABELS = frozenset({Purpose.REPEAT, Purpose.PROBE})
+"""Purposes that come after the labels: nothing that is said of what labels rest on, or cost, counts them."""
+_CANDIDATES = frozenset({Purpose.SEARCH, Purpose.PROBE})
+"""Purposes of which the candidate's own step is kept, whatever came of it."""
+
+
+def kept_steps(purpose: Purpose, first: int, length: int, accepted: bool) -> int:
+    """Up to which of its steps a trial's trajectory is kept, where `first` is the trial's own and `length` the last."""
+    if accepted and purpose in KEPT:
+        return length
+    return min(first, length) if purpose in _CANDIDATES else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +203,11 @@ class TrialRecord:
     """Whether the verdict was certain before the agent had halted. An older run does not tell."""
     state: OutcomeState | None = None
     """None where the workload does not tell states."""
+
+
+def seed_model_of(record: InstanceRecord, trials: Iterable[TrialRecord]) -> str:
+    """The model that made an instance's seed; `trials` are the instance's."""
+    return next(trial.trial.model for trial in trials if trial.id == record.seed)
 
 
 @dataclass(frozen=True, slots=True)
