@@ -39,12 +39,12 @@ $(DOCS)/.done: requirements/docs.txt
 	$(DOCS)/bin/pip --disable-pip-version-check --quiet install --no-deps -r requirements/docs.txt
 	touch $@
 
-# The SDK weighs half a gigabyte and pins numpy: it gets an environment of its own, and CI does without.
+# Server and SDK weigh a gigabyte and pin numpy: they get an environment of their own, and CI does without.
 .labelstudio:
 	$(PYTHON) -m venv $@
-	$@/bin/pip --disable-pip-version-check --quiet install label-studio-sdk==2.1.2
+	$@/bin/pip --disable-pip-version-check --quiet install label-studio==1.23.2 label-studio-sdk==2.1.2
 
-labelstudio: .labelstudio $(VENV)/.dev  ## check the audit's Label Studio export with the tool's own SDK
+labelstudio: .labelstudio $(VENV)/.dev  ## try the audit with a real Label Studio server, and its files with the tool's own SDK
 	STEPDOWN_REQUIRE=labelstudio $(BIN)/python -m pytest tests/audit -m labelstudio
 
 # The weight packages and bfcl-eval declare dependency chains of gigabytes that stepdown does not use:

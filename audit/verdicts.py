@@ -57,7 +57,7 @@ class RecordedVerdict:
     at: str
     """UTC, ISO 8601, to the second."""
     source: str
-    """`page`, `import` or `carried` (from the run that this one relabels)."""
+    """`page`, `import`, `carried` (from the run that this one relabels), or a server: `argilla`, `label-studio`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())
 
 
 LABEL_STUDIO = ROOT / ".labelstudio"
-"""An environment with Label Studio's SDK, which `make labelstudio` builds."""
+"""An environment with Label Studio's server and SDK, which `make labelstudio` builds."""
 
 
 def _no_docker() -> str | None:
@@ -61,8 +61,8 @@ def _missing(mark: str) -> str | None:
         return "npm, which installs OpenCode, is not here (.ci/run installs it)"
     if mark == "cluster" and find_spec("ray") is None:
         return "Ray is not installed: pip install 'stepdown[cluster]'"
-    if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "python").exists():
-        return "Label Studio's SDK is not there: make labelstudio"
+    if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "label-studio").exists():
+        return "Label Studio is not there: make labelstudio"
     return None
 
 

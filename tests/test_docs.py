@@ -121,6 +121,13 @@ NOT_RUN = {
     "pip install 'stepdown[audit]'": "installs packages",
     "stepdown audit serve runs/q --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
+    "export ARGILLA_API_KEY=...": "stands for a key of one's own",
+    "stepdown audit push runs/bfcl http://127.0.0.1:6900 --tool argilla": "needs a server: tests/audit/test_servers.py",
+    "stepdown audit push runs/q http://127.0.0.1:6900 --tool argilla": "needs a server: tests/audit/test_servers.py",
+    "stepdown audit push runs/q http://127.0.0.1:8080 --tool label-studio --name 'Audit of May'":
+        "needs a server: tests/audit/test_servers.py has one",
+    "stepdown audit push runs/q": "needs a server: tests/audit/test_servers.py has one",
+    "stepdown audit pull runs/q": "needs a server: tests/audit/test_servers.py has one",
     "stepdown view runs/q": "serves until Ctrl-C: tests/view/test_command.py runs it",
     "stepdown view runs/june": "serves until Ctrl-C: tests/view/test_command.py runs it",
     "stepdown push releases/may example-lab/step-tiers": "needs a token of the Hub: tests/releases/test_hub.py has one",

@@ -18,13 +18,14 @@ from stepdown.audit.exchange.records import (
     lower_answers_text,
     message_text,
     question,
+    record_id,
     tool_list,
     transcript,
 )
 from stepdown.audit.verdicts import AuditVerdict
 
 SUBMITTED, COMPLETED = "submitted", "completed"
-SETTINGS = {
+SETTINGS: Mapping[str, Any] = {
     "guidelines": "Would one tier lower still handle this step?",
     "fields": ["question", "prefix", "tools", "response", "lower"],
     "questions": [
@@ -36,10 +37,11 @@ SETTINGS = {
 
 
 def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
-    return write_json_array(map(_record, steps), out)
+    return write_json_array(map(argilla_record, steps), out)
 
 
-def _record(step: OutgoingStep) -> dict[str, Any]:
+def argilla_record(step: OutgoingStep) -> dict[str, Any]:
+    """A step as a record, in the form of `Record.to_dict`."""
     case = step.case
     user = account_id(step.reviewer)
     responses: dict[str, Any] = {}
@@ -48,8 +50,7 @@ def _record(step: OutgoingStep) -> dict[str, Any]:
         if step.notes:
             responses["notes"] = [{"value": step.notes, "user_id": user, "status": "submitted"}]
     return {
-        # A step that two people review is two records, so the reviewer is part of the id.
-        "id": f"{case.id} {step.reviewer}" if step.reviewer else case.id,
+        "id": record_id(case.id, step.reviewer),
         "fields": {
             "question": question(case),
             "prefix": transcript(case),
@@ -71,8 +72,12 @@ def _record(step: OutgoingStep) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Read the answers of exported records, one for everyone who answered; what was not submitted is told as that."""
-    for number, record in enumerate(read_json_array(path), 1):
+    return read_records(read_json_array(path))
+
+
+def read_records(records: Iterable[Any]) -> Iterator[IncomingAnswer]:
+    """The answers of records, one for everyone who answered; what was not submitted is told as that."""
+    for number, record in enumerate(records, 1):
         try:
             metadata = dict(record["metadata"])
             users = _by_user(record.get("responses") or {}, record.get("status"))

@@ -1,4 +1,8 @@
-"""Checks a reviewed file, answer by answer. Every problem is listed; a file with a problem is not imported at all."""
+"""Checks what reviewers answered in another tool, answer by answer, and lists every problem.
+
+A file with a problem is not imported at all. Of a server, where nobody mends a file and tries again, what is sound is
+taken.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepdown.audit.cases import CaseReader
-from stepdown.audit.exchange.records import IncomingAnswer, account_id
+from stepdown.audit.exchange.records import IncomingAnswer, account_id, record_id
 from stepdown.audit.store import AuditStore, now, plain_notes
 from stepdown.audit.verdicts import AuditStep, AuditVerdict, RecordedVerdict, audit_verdict, look_alike, reviewer_name
 from stepdown.builder.errors import BadInput
@@ -31,17 +35,28 @@ class CheckedAnswers:
     """How many of those have notes."""
     unsubmitted: list[str] = field(default_factory=list)
     """Answers that were begun or discarded, and not submitted: the place of each, whose it is, and its status."""
+    older: int = 0
+    """Answers on a server that their reviewers have changed elsewhere since: what they said last stands."""
     problems: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
     """Reviewers whom the audit did not know before."""
 
 
 class AnswerChecker:
-    """Checks the answers of one file against a run's sample."""
+    """Checks the answers of one file or server against a run's sample."""
 
-    def __init__(self, store: AuditStore, cases: CaseReader, path: Path, reviewer: str | None) -> None:
-        """`reviewer`, if named, gave all answers: one that names nobody is theirs, one of another is refused."""
-        self._store, self._cases, self._path, self._reviewer = store, cases, path, reviewer
+    def __init__(
+        self,
+        store: AuditStore,
+        cases: CaseReader,
+        place: Path | str,
+        reviewer: str | None = None,
+        source: str = IMPORT_SOURCE,
+    ) -> None:
+        """`place` is where the answers stand. `reviewer`, if named, gave all answers: one that names nobody is theirs,
+        one of another is refused. `source` goes into the log; a server has one of its own.
+        """
+        self._store, self._cases, self._at, self._reviewer, self._source = store, cases, place, reviewer, source
         self._known = set(store.reviewers.names())
         people = {*self._known, *filter(None, [reviewer])}
         self._people = {name: name for name in people} | {account_id(name): name for name in people}
@@ -70,6 +85,8 @@ class AnswerChecker:
                 checked.noted += isinstance(answer.notes, str) and bool(answer.notes.strip())
             elif self._stands(said):
                 checked.unchanged += 1
+            elif self._is_older(said):
+                checked.older += 1
             else:
                 checked.verdicts.append(said)
                 checked.idle += self._store.step(said.step_id).lowest
@@ -93,9 +110,10 @@ class AnswerChecker:
         self._check_prefix(answer, step)
         self._check_place(answer, step, reviewer, verdict)
         said = RecordedVerdict(
-            step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix_digest), at, IMPORT_SOURCE
+            step.id, reviewer, verdict, plain_notes(answer.notes or ""), str(answer.prefix_digest), at, self._source
         )
-        self._check_news(answer, said)
+        if self._source == IMPORT_SOURCE:
+            self._check_news(answer, said)
         return said
 
     def _find_step(self, answer: IncomingAnswer) -> AuditStep:
@@ -144,12 +162,12 @@ class AnswerChecker:
             raise self._wrong(answer, "reviewer", f"{step.id!r} is not in the queue of {reviewer!r}")
         if step.lowest and verdict is AuditVerdict.LOWER:
             raise self._wrong(answer, "verdict", f"the label of {step.id!r} is the lowest: it cannot go lower")
-        earlier = self._seen.setdefault((reviewer, step.id), _place(answer))
-        if earlier != _place(answer):
+        earlier = self._seen.setdefault((reviewer, step.id), self._place(answer))
+        if earlier != self._place(answer):
             raise self._wrong(answer, "id", f"a duplicate: {reviewer!r} answers {step.id!r} at {earlier} already")
         if answer.line is None:
             # The answers of one item have the same place, so a further one would not be seen as a duplicate.
-            self._seen[reviewer, step.id] = f"{_place(answer)}, answered"
+            self._seen[reviewer, step.id] = f"{self._place(answer)}, answered"
 
     def _check_news(self, answer: IncomingAnswer, said: RecordedVerdict) -> None:
         """Refuse an answer that its reviewer has given before and changed since.
@@ -163,6 +181,17 @@ class AnswerChecker:
             )
             raise self._wrong(answer, "verdict", problem)
 
+    def _is_older(self, said: RecordedVerdict) -> bool:
+        """Whether a server's answer was taken before, and its reviewer has said otherwise since, elsewhere.
+
+        Where what stands came from the same server, the answer was changed there: it is news.
+        """
+        if self._source == IMPORT_SOURCE:
+            return False
+        stands = self._current[said.reviewer].get(said.step_id)
+        elsewhere = stands is None or stands.source != self._source
+        return elsewhere and (said.step_id, said.verdict.value, said.notes) in self._spoken[said.reviewer]
+
     def _stands(self, said: RecordedVerdict) -> bool:
         stands = self._current[said.reviewer].get(said.step_id)
         return stands is not None and (stands.verdict, stands.notes) == (said.verdict, said.notes)
@@ -170,15 +199,17 @@ class AnswerChecker:
     def _described(self, answer: IncomingAnswer) -> str:
         """Where an answer stands that was not submitted, whose it is, and its status."""
         by = self._people.get(answer.account, answer.account) or answer.reviewer
-        return f"{_place(answer)}{f' of {by}' if by else ''} ({answer.unsubmitted})"
+        return f"{self._place(answer)}{f' of {by}' if by else ''} ({answer.unsubmitted})"
 
     def _wrong(self, answer: IncomingAnswer, name: str, problem: str) -> BadInput:
-        place = "" if answer.line is not None else f"item {answer.item}"
-        return BadInput(": ".join(filter(None, (place, name, problem))), file=self._path, line=answer.line)
+        place = "" if answer.line is not None else self._place(answer)
+        return BadInput(": ".join(filter(None, (place, name, problem))), file=self._at, line=answer.line)
 
-
-def _place(answer: IncomingAnswer) -> str:
-    return f"line {answer.line}" if answer.line is not None else f"item {answer.item}"
+    def _place(self, answer: IncomingAnswer) -> str:
+        """Where an answer stands: its line or number in a file; on a server, the id of its record."""
+        if self._source != IMPORT_SOURCE and isinstance(answer.id, str):
+            return record_id(answer.id[:200], str(answer.reviewer or "")[:200])
+        return f"line {answer.line}" if answer.line is not None else f"item {answer.item}"
 
 
 def check_answers(

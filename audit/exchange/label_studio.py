@@ -35,10 +35,11 @@ CONFIG = f"""<View>
 
 
 def _write(steps: Iterable[OutgoingStep], out: TextIO) -> int:
-    return write_json_array(map(_task, steps), out)
+    return write_json_array(map(label_studio_task, steps), out)
 
 
-def _task(step: OutgoingStep) -> dict[str, Any]:
+def label_studio_task(step: OutgoingStep) -> dict[str, Any]:
+    """A step as a task, with the annotation of an earlier answer."""
     case = step.case
     task: dict[str, Any] = {
         "data": {
@@ -68,10 +69,14 @@ def _result(control: str, kind: str, value: dict[str, list[str]]) -> dict[str, A
 
 
 def _read(path: Path) -> Iterator[IncomingAnswer]:
-    """Read the answers of an export in Label Studio's own JSON, one for every annotation; what was not submitted, as a
-    cancelled annotation, is told as that.
+    return read_tasks(read_json_array(path))
+
+
+def read_tasks(tasks: Iterable[Any]) -> Iterator[IncomingAnswer]:
+    """The answers of tasks in Label Studio's own JSON, one for every annotation; what was not submitted, as a cancelled
+    annotation, is told as that.
     """
-    for number, task in enumerate(read_json_array(path), 1):
+    for number, task in enumerate(tasks, 1):
         data = task.get("data") if isinstance(task, dict) else None
         annotations = task.get("annotations", []) if isinstance(task, dict) else None
         if not isinstance(data, dict) or not isinstance(annotations, list):

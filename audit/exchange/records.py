@@ -34,7 +34,7 @@ class IncomingAnswer:
     line: int | None
     """Its line in the file, where the format has lines."""
     item: int
-    """Its number in the file, from 1."""
+    """Its number in the file or on the server, from 1."""
     id: Any = None
     prefix_digest: Any = None
     reviewer: Any = None
@@ -72,6 +72,15 @@ def account_id(reviewer: str) -> str:
     True
     """
     return str(uuid.uuid5(_PEOPLE, reviewer))
+
+
+def record_id(step_id: str, reviewer: str) -> str:
+    """The id of a step in another tool. A step that two people review each on their own is two records there.
+
+    >>> record_id("bfcl/a/3", "ann"), record_id("bfcl/a/3", "")
+    ('bfcl/a/3 ann', 'bfcl/a/3')
+    """
+    return f"{step_id} {reviewer}" if reviewer else step_id
 
 
 def parsed_json(text: str) -> Any:

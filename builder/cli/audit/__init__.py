@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stepdown.builder.cli.audit import apply, prelabel, reassign, repeat, sample, serve, summary
+from stepdown.builder.cli.audit import apply, prelabel, reassign, repeat, sample, serve, server, summary
 from stepdown.builder.cli.audit import exchange as files
 
 
@@ -18,6 +18,8 @@ def command() -> None:
       stepdown audit serve RUN              review them in a browser, or
       stepdown audit export RUN -o FILE     in a tool of your own, and
       stepdown audit import RUN FILE        take the reviewed file back
+      stepdown audit push RUN ADDRESS       on an Argilla or Label Studio server, and
+      stepdown audit pull RUN               take what reviewers answered there
       stepdown audit reassign RUN ANN BO    give ANN's open steps to BO
       stepdown audit summary RUN            how tight the labels are, and how far reviewers agree
       stepdown audit apply RUN              lower labels by the verdicts: a revision of the run's files
@@ -30,6 +32,7 @@ for subcommand in (
     sample.command,
     serve.command,
     *files.commands,
+    *server.commands,
     reassign.command,
     prelabel.command,
     summary.command,

@@ -12,7 +12,7 @@ import click
 
 from stepdown.audit.cases import CaseReader, open_cases
 from stepdown.audit.exchange import FORMATS
-from stepdown.audit.exchange.incoming import check_answers
+from stepdown.audit.exchange.incoming import CheckedAnswers, check_answers
 from stepdown.audit.exchange.records import OutgoingStep
 from stepdown.audit.store import AuditStore
 from stepdown.audit.verdicts import reviewer_name
@@ -118,6 +118,11 @@ def _import(run: Path, file: Path, kind: str | None, reviewer: str | None) -> No
             sys.exit(2)
         store.record_all(found.verdicts)
     click.echo(f"{len(found.verdicts)} verdicts taken, {found.unchanged} stood already, {found.blank} steps have none")
+    tell_of_answers(found)
+
+
+def tell_of_answers(found: CheckedAnswers) -> None:
+    """What else there is to know of the answers that were taken, and of those that were not."""
     if found.idle:
         click.echo(f"{found.idle} of them are on labels of the lowest tier, which settle themselves", err=True)
     if found.unsubmitted:
