@@ -22,14 +22,12 @@ def executed(folder: Path) -> dict[str, Any]:
     Of an output only its text is kept, and no count of executions: the file changes only where something is said anew.
     """
     import nbformat
-    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
     stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".install"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    kernel = AsyncKernelManager(transport="ipc")  # sockets that no other user of this machine can open
-    client = NotebookClient(notebook, km=kernel, timeout=120, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment)
     for cell, ran in zip(stored["cells"], notebook["cells"], strict=True):
         if cell["cell_type"] == "code":
