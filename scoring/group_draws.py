@@ -46,18 +46,24 @@ class GroupDraws:
 
     def mean(self, groups: Sequence[str], values: Sequence[float] | NDArray[float64]) -> Estimate:
         """The mean of values, each of a group. A resample that draws none of them says nothing."""
+        return self.means(groups, [[value] for value in values], 1)[0]
+
+    def means(self, groups: Sequence[str], values: Sequence[Sequence[float]], figures: int) -> list[Estimate]:
+        """As `mean`, of so many figures at once: each row of values is of a group."""
         import numpy as np
 
         if not len(values):
-            return Estimate()
+            return [Estimate()] * figures
         given, places = np.asarray(values, dtype=np.float64), self.places(groups)
-        value = float(given.mean())
+        centres = given.mean(axis=0).tolist()
         if self.times is None:
-            return Estimate(value)
-        sums = np.bincount(places, given, len(self._place))
-        counts = np.bincount(places, minlength=len(self._place)).astype(np.float64)
+            return [Estimate(centre) for centre in centres]
+        sums, counts = np.zeros((len(self._place), figures)), np.zeros(len(self._place))
+        np.add.at(sums, places, given)
+        np.add.at(counts, places, 1.0)
         drawn = self.times @ counts
-        return bounded(value, (self.times @ sums)[drawn > 0] / drawn[drawn > 0])
+        resampled = (self.times @ sums)[drawn > 0] / drawn[drawn > 0, None]
+        return [bounded(centre, column) for centre, column in zip(centres, resampled.T, strict=True)]
 
     def places(self, groups: Sequence[str]) -> NDArray[int64]:
         """The place of each group among the columns of `times`."""

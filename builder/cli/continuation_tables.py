@@ -17,6 +17,7 @@ from stepdown.scoring.continuations.predicting import Prediction
 from stepdown.scoring.group_draws import Estimate
 
 Row = Sequence[str | int | float | None]
+_COMPARED = ("", "from", "to", "within")
 _KINDS = (
     "both_complete",
     "rescued",
@@ -33,9 +34,8 @@ def tables_of(found: Analysis) -> Iterator[Table]:
     """What is printed."""
     if found.outcomes:
         yield _outcomes(found.outcomes)
-    for one in found.transitions:
-        yield _matrix(one)
     if found.transitions:
+        yield _matrices(found.transitions)
         yield _changes(found.transitions)
     if found.routing:
         yield _routing(found.routing)
@@ -50,7 +50,7 @@ def lines_of(found: Analysis) -> Iterator[str]:
 
 
 def _outcomes(rows: Sequence[OutcomeRow]) -> Table:
-    factors = [factor for factor, _ in rows[0].levels]
+    factors = list(rows[0].levels)
     return Table(
         "outcomes",
         (
@@ -64,7 +64,7 @@ def _outcomes(rows: Sequence[OutcomeRow]) -> Table:
         ),
         tuple(
             (
-                *(printable(level) for _, level in row.levels),
+                *map(printable, row.levels.values()),
                 *(str(row.counts[state.value]) for state in STATES),
                 str(row.limited),
                 *_percent(row.shares["unsafe"]),
@@ -77,27 +77,28 @@ def _outcomes(rows: Sequence[OutcomeRow]) -> Table:
     )
 
 
-def _matrix(one: Transition) -> Table:
-    before, after = printable(one.before), printable(one.after)
+def _matrices(rows: Sequence[Transition]) -> Table:
     return Table(
-        f"{one.factor}: from {before} (rows) to {after} (columns){_within(one.within)}, {one.pairs} pairs",
-        ("", *(state.value for state in STATES)),
+        "transitions: pairs by the state before (from) and after (to)",
+        (*_COMPARED, "before", *(state.value for state in STATES)),
         tuple(
-            (state.value, *map(str, counts)) for state, counts in zip(STATES, one.counts, strict=True)
+            (*_compared(one), state.value, *map(str, counts))
+            for one in rows
+            for state, counts in zip(STATES, one.counts, strict=True)
+            if any(counts)
         ),
-    )  # fmt: skip
+        words=5,
+        note="cells that differ in this one thing alone; states that no pair begins in are left out",
+    )
 
 
 def _changes(rows: Sequence[Transition]) -> Table:
     return Table(
         "changes of shares, in points",
-        ("", "from", "to", "within", "pairs", *(f"{state.value}" for state in SETTLED)),
+        (*_COMPARED, "pairs", *(state.value for state in SETTLED)),
         tuple(
             (
-                one.factor,
-                printable(one.before),
-                printable(one.after),
-                _within(one.within).removeprefix(" within "),
+                *_compared(one),
                 str(one.settled),
                 *(_points(one.changes[state.value]) for state in SETTLED),
             )
@@ -116,7 +117,7 @@ def _routing(rows: Sequence[Routing]) -> Table:
             (
                 printable(one.base),
                 printable(one.other),
-                _within(one.within).removeprefix(" within "),
+                _within(one.within),
                 str(one.settled),
                 str(one.technical),
                 *(str(getattr(one, kind)) for kind in _KINDS),
@@ -145,9 +146,13 @@ def _predicted(one: Prediction) -> Iterator[str]:
         yield f"left out: {one.without_features} cells without features, {one.technical} technical ones"
 
 
+def _compared(one: Transition) -> tuple[str, ...]:
+    """What a row is of, in the columns of _COMPARED."""
+    return one.factor, printable(one.before), printable(one.after), _within(one.within)
+
+
 def _within(levels: Levels) -> str:
-    said = ", ".join(f"{factor} {printable(level)}" for factor, level in levels if level)
-    return f" within {said}" if said else ""
+    return ", ".join(f"{factor} {printable(level)}" for factor, level in levels.items() if level) or "all"
 
 
 def _percent(share: Estimate) -> tuple[str, str]:
@@ -188,12 +193,12 @@ def _files(found: Analysis) -> Iterator[tuple[str, Iterator[Row]]]:
 
 
 def _outcome_rows(found: Analysis) -> Iterator[Row]:
-    factors = [factor for factor, _ in found.outcomes[0].levels] if found.outcomes else []
+    factors = list(found.outcomes[0].levels) if found.outcomes else []
     yield [*factors, "state", "cells", "share", "low", "high", "limited"]
     for row in found.outcomes:
         for state, count in row.counts.items():
             share = row.shares.get(state, Estimate())
-            yield [*(level for _, level in row.levels), state, count, *_cells(share), row.limited]
+            yield [*row.levels.values(), state, count, *_cells(share), row.limited]
 
 
 def _transition_rows(found: Analysis) -> Iterator[Row]:
@@ -237,7 +242,7 @@ def _prediction_rows(found: Prediction) -> Iterator[Row]:
 
 
 def _named(levels: Levels) -> str:
-    return "; ".join(f"{factor}={level}" for factor, level in levels)
+    return "; ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def _cells(one: Estimate) -> tuple[float | None, float | None, float | None]:

@@ -83,6 +83,8 @@ def command(
     settings = AnalysisSettings(_factors(told_apart), resamples, seed)
     carried, reached = None, None
     if plan.is_dir():
+        if out is not None:
+            raise click.UsageError("--out goes with a plan: this is a folder of continuations")
         folder = plan
     elif out is None:
         raise click.UsageError("--out is needed: the folder in which the plan's continuations stand")

@@ -23,7 +23,7 @@ from stepdown.builder.engine.workers import Threads
 from stepdown.builder.engine.workloads import LoadedWorkload, load_workload, select_instances
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Instance, OutcomeState
-from stepdown.builder.run.folder import protocol_record
+from stepdown.builder.run.folder import LOCK_NAME, protocol_record
 
 CHECKPOINTS = "checkpoints.jsonl"
 """The frozen prefixes, in a folder of continuations."""
@@ -56,10 +56,11 @@ def continue_plan(
     BadInput: the folder was begun otherwise, or is in use, a checkpoint is not there; RunStopped, BudgetReached and
     Interrupted as a build does. What was executed stands in the folder, and the same call goes on from there.
     """
+    _refuse_strangers(folder)
     with ContinuationStore.open_for_work(folder) as store:
-        plan = loaded.plan.model_dump(mode="json", exclude={"draws"})  # more draws only add cells
-        store.keep_settings({"plan": plan, "protocol": protocol_record(loaded.config.protocol)})
         frozen = store.checkpoints()
+        if frozen:  # until then a mistake in the plan can be mended
+            store.keep_settings(_settings(loaded))
         keys = list(cell_keys(loaded, frozen))
         states = store.states()
         left = [key for key in keys if states.get(key, OutcomeState.TECHNICAL) is OutcomeState.TECHNICAL]
@@ -74,11 +75,20 @@ def continue_plan(
             try:
                 _execute(loaded, folder, store, frozen, left, workloads, stop, progress)
             finally:
-                executed = store.states()
-                write_records(folder / FILE, (store.record(key) for key in keys if key in executed))
+                _write_cells(folder, store, keys, loaded.plan.draws)
+        elif store.written != loaded.plan.draws:  # killed before it was
+            _write_cells(folder, store, keys, loaded.plan.draws)
         states = store.states()
         technical = sum(states.get(key) is OutcomeState.TECHNICAL for key in keys)
         return Carried(len(keys), sum(key in states for key in keys) - technical, technical)
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Raises BadInput for a folder that holds something and was never one of continuations."""
+    if folder.is_dir() and not (folder / ContinuationStore.file_name).exists():
+        held = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
+        if held:
+            raise BadInput(f"the folder is not empty and not one of continuations (it holds {held[0]!r})", file=folder)
 
 
 def cell_keys(loaded: LoadedPlan, frozen: Sequence[FrozenCheckpoint]) -> Iterator[CellKey]:
@@ -90,6 +100,12 @@ def cell_keys(loaded: LoadedPlan, frozen: Sequence[FrozenCheckpoint]) -> Iterato
                 for feedback in plan.feedback:
                     for draw in range(plan.draws):
                         yield CellKey(checkpoint.name, context.name, feedback.name, model, draw)
+
+
+def _write_cells(folder: Path, store: ContinuationStore, keys: Sequence[CellKey], draws: int) -> None:
+    executed = store.states()
+    write_records(folder / FILE, (store.record(key) for key in keys if key in executed))
+    store.written = draws
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -105,13 +121,20 @@ def _workloads(loaded: LoadedPlan) -> list[LoadedWorkload]:
     return [load_workload(protocol, index) for index in range(len(protocol.workloads))]
 
 
+def _settings(loaded: LoadedPlan) -> dict[str, Any]:
+    """What all cells depend on."""
+    plan = loaded.plan.model_dump(mode="json", exclude={"draws"})  # more draws only add cells
+    return {"plan": plan, "protocol": protocol_record(loaded.config.protocol)}
+
+
 def _freeze(
     loaded: LoadedPlan, store: ContinuationStore, workloads: Sequence[LoadedWorkload]
 ) -> list[FrozenCheckpoint]:
     harnesses = {workload.harness.name: workload.harness for workload in workloads}
     frozen = frozen_checkpoints(loaded, harnesses)
     _instances(loaded, frozen, workloads)  # what is not there is told before anything is begun
-    store.freeze(frozen, {name: harness.version for name, harness in harnesses.items()})
+    versions = {name: harness.version for name, harness in harnesses.items()}
+    store.freeze(frozen, _settings(loaded), versions)
     return frozen
 
 
@@ -162,6 +185,8 @@ def _execute(
     config, tasks = loaded.config, _instances(loaded, frozen, workloads)
     by_name = {one.name: one for one in frozen}
     progress.total = len(left)
+    most = loaded.plan.limits.decisions
+    progress.notify(f"{len(left)} cells at {len(frozen)} checkpoints: at most {len(left) * most} calls of models")
     for name in sorted({one.benchmark for one in frozen}):
         if not any(workload.harness.tells_states for workload in workloads if workload.harness.name == name):
             progress.notify(f"workload {name} does not tell what is unsafe: none of its cells can be")

@@ -27,13 +27,16 @@ CREATE TABLE cells (
     state TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (checkpoint, context, feedback, model, draw)
 )"""
 
-    def freeze(self, checkpoints: Sequence[FrozenCheckpoint], versions: Mapping[str, str]) -> None:
-        """Keep the checkpoints, and the versions of the workloads that go on from them: all of it or, where this
+    def freeze(
+        self, checkpoints: Sequence[FrozenCheckpoint], settings: Mapping[str, Any], versions: Mapping[str, str]
+    ) -> None:
+        """Keep the checkpoints, what the work depends on, and the versions of the workloads: all of it or, where this
         raises, none.
         """
         with self._file.transaction() as db:
             rows = ((place, exact_json(one.to_json())) for place, one in enumerate(checkpoints))
             db.executemany("INSERT INTO checkpoints VALUES (?, ?)", rows)
+            self._file.put_meta(db, "settings", dict(settings))
             self._file.put_meta(db, "versions", dict(versions))
 
     def checkpoints(self) -> list[FrozenCheckpoint]:
@@ -59,6 +62,17 @@ CREATE TABLE cells (
             db.execute(
                 "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, state.value, exact_json(record))
             )
+            self._file.put_meta(db, "written", None)
+
+    @property
+    def written(self) -> int | None:
+        """For how many draws the file of records was written; None where it lacks what was executed since."""
+        draws: int | None = self._file.meta("written")
+        return draws
+
+    @written.setter
+    def written(self, draws: int) -> None:
+        self._file.set_meta("written", draws)
 
     def states(self) -> dict[CellKey, OutcomeState]:
         """What the cells that were executed came to."""

@@ -9,6 +9,7 @@ from stepdown.builder.continuations.cells import Cell
 from stepdown.builder.records import OutcomeState
 from stepdown.scoring.continuations.pairs import (
     FACTORS,
+    STATES,
     OutcomeRow,
     Routing,
     Transition,
@@ -43,6 +44,8 @@ class Analysis:
     outcomes: tuple[OutcomeRow, ...]
     transitions: tuple[Transition, ...]
     routing: tuple[Routing, ...]
+    states: tuple[OutcomeState, ...] = STATES
+    """In the order of rows and columns of transitions."""
     prediction: Prediction | None = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from stepdown.builder.continuations.cells import Cell
 from stepdown.builder.records import OutcomeState
@@ -23,7 +23,7 @@ _OF_CHECKPOINTS = ("stage", "condition")
 _COMPLETE, _UNSAFE, _TECHNICAL = OutcomeState.COMPLETE, OutcomeState.UNSAFE, OutcomeState.TECHNICAL
 
 Pair = tuple[Cell, Cell]
-Levels = tuple[tuple[str, str], ...]
+Levels = Mapping[str, str]
 """Factors with the level that all cells of a table have."""
 
 
@@ -34,10 +34,11 @@ def levels(cells: Sequence[Cell], factor: str) -> list[str]:
 
 def divided(cells: Sequence[Cell], by: Sequence[str]) -> Iterator[tuple[Levels, list[Cell]]]:
     """The cells by their levels of some factors, in the order of the cells."""
-    parts: dict[Levels, list[Cell]] = defaultdict(list)
+    parts: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
-        parts[tuple((factor, getattr(cell, factor)) for factor in by)].append(cell)
-    yield from parts.items()
+        parts[tuple(getattr(cell, factor) for factor in by)].append(cell)
+    for found, part in parts.items():
+        yield dict(zip(by, found, strict=True)), part
 
 
 def matched(cells: Sequence[Cell], factor: str, before: str, after: str) -> list[Pair]:
@@ -77,12 +78,9 @@ def outcomes(cells: Sequence[Cell], by: Sequence[str], draws: GroupDraws) -> tup
     for found, part in divided(cells, by):
         counts = Counter(cell.state for cell in part)
         settled = [cell for cell in part if cell.state is not _TECHNICAL]
-        parents = [cell.parent for cell in settled]
-        shares = {
-            state.value: draws.mean(parents, [float(cell.state is state) for cell in settled]) for state in SETTLED
-        }
+        shares = draws.means([cell.parent for cell in settled], [_ones(cell.state) for cell in settled], len(SETTLED))
         by_state = {state.value: counts[state] for state in STATES}
-        rows.append(OutcomeRow(found, by_state, sum(bool(cell.limited) for cell in part), shares))
+        rows.append(OutcomeRow(found, by_state, sum(bool(cell.limited) for cell in part), _named(shares)))
     return tuple(rows)
 
 
@@ -120,10 +118,14 @@ def transitions(cells: Sequence[Cell], by: Sequence[str], draws: GroupDraws) -> 
 def _transition(
     factor: str, before: str, after: str, within: Levels, pairs: Sequence[Pair], draws: GroupDraws
 ) -> Transition:
-    counts = Counter((first.state, second.state) for first, second in pairs)
-    parents = [first.parent for first, _ in pairs]
+    moves = [(first.state, second.state) for first, second in pairs]
+    counts, kinds = Counter(moves), list(product(STATES, STATES))
+    shares = draws.means(_parents(pairs), [[float(move == kind) for kind in kinds] for move in moves], len(kinds))
     settled = _settled(pairs)
-    settled_parents = [first.parent for first, _ in settled]
+    grown = [
+        [after - before for before, after in zip(_ones(first.state), _ones(second.state), strict=True)]
+        for first, second in settled
+    ]
     return Transition(
         factor=factor,
         before=before,
@@ -131,21 +133,9 @@ def _transition(
         within=within,
         pairs=len(pairs),
         counts=tuple(tuple(counts[row, column] for column in STATES) for row in STATES),
-        shares=tuple(
-            tuple(
-                draws.mean(parents, [float((one.state, other.state) == (row, column)) for one, other in pairs])
-                for column in STATES
-            )
-            for row in STATES
-        ),
+        shares=tuple(tuple(shares[row * len(STATES) :][: len(STATES)]) for row in range(len(STATES))),
         settled=len(settled),
-        changes={
-            state.value: draws.mean(
-                settled_parents,
-                [float(other.state is state) - float(one.state is state) for one, other in settled],
-            )
-            for state in SETTLED
-        },
+        changes=_named(draws.means(_parents(settled), grown, len(SETTLED))),
     )
 
 
@@ -191,12 +181,14 @@ def routing(cells: Sequence[Cell], by: Sequence[str], draws: GroupDraws) -> tupl
 
 def _routing(base: str, other: str, within: Levels, pairs: Sequence[Pair], draws: GroupDraws) -> Routing:
     settled = _settled(pairs)
-    parents = [first.parent for first, _ in settled]
     states = [(first.state, second.state) for first, second in settled]
     rescued = [before is not _COMPLETE and after is _COMPLETE for before, after in states]
     lost = [before is _COMPLETE and after is not _COMPLETE for before, after in states]
     persistent = [before is after is _UNSAFE for before, after in states]
     both = sum(before is after is _COMPLETE for before, after in states)
+    kinds = [[float(one), float(two), float(three), float(one) - float(two)]
+             for one, two, three in zip(rescued, lost, persistent, strict=True)]  # fmt: skip
+    rescue, loss, persistence, net = draws.means(_parents(settled), kinds, 4)
     return Routing(
         base=base,
         other=other,
@@ -210,11 +202,25 @@ def _routing(base: str, other: str, within: Levels, pairs: Sequence[Pair], draws
         lost_to_unsafe=sum(before is _COMPLETE and after is _UNSAFE for before, after in states),
         persistent_unsafe=sum(persistent),
         neither=len(settled) - both - sum(rescued) - sum(lost) - sum(persistent),
-        rescue=draws.mean(parents, list(map(float, rescued))),
-        loss=draws.mean(parents, list(map(float, lost))),
-        persistence=draws.mean(parents, list(map(float, persistent))),
-        net=draws.mean(parents, [float(one) - float(two) for one, two in zip(rescued, lost, strict=True)]),
+        rescue=rescue,
+        loss=loss,
+        persistence=persistence,
+        net=net,
     )
+
+
+def _ones(state: OutcomeState) -> list[float]:
+    """A one in the place of the state, among SETTLED."""
+    return [float(state is one) for one in SETTLED]
+
+
+def _named(estimates: Sequence[Estimate]) -> dict[str, Estimate]:
+    return {state.value: one for state, one in zip(SETTLED, estimates, strict=True)}
+
+
+def _parents(pairs: Sequence[Pair]) -> list[str]:
+    """Of each pair; where stages or conditions are compared both are of one parent, and so they always are."""
+    return [first.parent for first, _ in pairs]
 
 
 def _settled(pairs: Sequence[Pair]) -> list[Pair]:

@@ -129,7 +129,7 @@ def test_every_figure_of_outcomes_and_routing_is_that_of_plain_loops() -> None:
     found = analyse(cells, SETTINGS)
     assert sum(sum(row.counts.values()) for row in found.outcomes) == len(cells) == found.cells
     for row in found.outcomes:
-        part = [cell for cell in cells if all(getattr(cell, factor) == level for factor, level in row.levels)]
+        part = [cell for cell in cells if all(getattr(cell, factor) == level for factor, level in row.levels.items())]
         assert row.counts == {state.value: sum(cell.state == state for cell in part) for state in STATES}
         assert row.limited == sum(cell.limited == "decisions" for cell in part)
         for state, share in row.shares.items():
@@ -176,7 +176,7 @@ def test_planted_transitions_come_back_as_they_were_planted() -> None:
     ]
     found = analyse(cells, AnalysisSettings(resamples=0))
     [one] = found.transitions
-    assert one.within == (("model", "m"),)
+    assert one.within == {"model": "m"}
     assert one.counts[0] == (1, 3, 0, 0, 0)
     assert one.counts[1] == (0, 1, 0, 0, 0)
     assert one.counts[3] == (0, 1, 0, 0, 0), "a technical outcome stays visible"
@@ -191,10 +191,10 @@ def test_tables_are_told_apart_by_the_factors_that_are_asked_for() -> None:
     found = analyse(cells, AnalysisSettings(by=("model", "stage"), resamples=0))
     contexts = [one.within for one in found.transitions if one.factor == "context"]
     assert contexts == [
-        (("model", model), ("stage", stage)) for stage in ("prepared", "committed") for model in ("weak", "strong")
+        {"model": model, "stage": stage} for stage in ("prepared", "committed") for model in ("weak", "strong")
     ]
     assert [one.within for one in found.transitions if one.factor == "model"] == [
-        (("stage", "prepared"),), (("stage", "committed"),)
+        {"stage": "prepared"}, {"stage": "committed"}
     ]  # fmt: skip
     whole = analyse(cells, AnalysisSettings(by=(), resamples=0))
     pooled = next(one for one in whole.transitions if one.factor == "context")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -152,15 +153,13 @@ def test_transitions_and_routing_are_those_that_were_planted(executed: Executed)
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert (found["cells"], found["parents"], found["excluded"]) == (240, 3, 0)
-    contexts = {
-        tuple(level for _, level in one["within"]): one for one in found["transitions"] if one["factor"] == "context"
-    }
+    contexts = {tuple(one["within"].values()): one for one in found["transitions"] if one["factor"] == "context"}
     swayed = contexts["swayed", "neutral"]
     assert (swayed["counts"][0][1], swayed["pairs"]) == (12, 12), "replacing the text makes every unsafe cell complete"
     assert swayed["changes"]["unsafe"] == {"value": -1.0, "low": -1.0, "high": -1.0}
     assert contexts["swayed", "safety"]["counts"][1][1] == 12, "the reminder has done so before"
     assert contexts["lost", "neutral"]["counts"][0][0] == 12
-    routed = {(one["base"], one["other"], one["within"][0][1]): one for one in found["routing"]}
+    routed = {(one["base"], one["other"], one["within"]["feedback"]): one for one in found["routing"]}
     rescue = routed["swayed", "right", "neutral"]
     assert (rescue["rescued"], rescue["rescued_from_unsafe"], rescue["both_complete"], rescue["lost"]) == (
         12,
@@ -233,7 +232,7 @@ def test_a_model_that_is_down_is_technical_and_is_tried_again(place: Path, tmp_p
     assert done.code == 3, "work is left"
     assert "16 of 32 cells are technical" in done.err
     found = json.loads(done.out)
-    down = [row for row in found["outcomes"] if dict(row["levels"])["model"] == "down"]
+    down = [row for row in found["outcomes"] if row["levels"]["model"] == "down"]
     assert sum(row["counts"]["technical"] for row in down) == 16
     assert all(row["shares"]["unsafe"]["value"] is None for row in down), "never counted as safe"
     [routed] = found["routing"]
@@ -440,6 +439,23 @@ def test_a_bad_plan_is_one_line_that_names_file_line_and_field(
     assert provider.count() == before
 
 
+def test_a_plan_that_was_mended_is_carried_out_in_the_same_folder(place: Path, tmp_path: Path) -> None:
+    plan = plan_of(checkpoints=plan_of()["checkpoints"][:1], models=["right"])
+    assert command(write(place, _with(plan, "checkpoints.0.step", 30), "mended.yaml"), "--out", tmp_path).code == 2
+    assert command(write(place, _with(plan, "checkpoints.0.step", 3), "mended.yaml"), "--out", tmp_path).code == 0
+
+
+def test_a_folder_that_is_something_else_or_in_use_is_refused(place: Path, tmp_path: Path) -> None:
+    plan = write(place, plan_of(checkpoints=plan_of()["checkpoints"][:1], models=["right"]), "folders.yaml")
+    refused = command(plan, "--out", place / "run")
+    assert (refused.code, "is not empty and not one of continuations" in refused.err) == (2, True)
+    with ContinuationStore.open_for_work(tmp_path):
+        in_use = command(plan, "--out", tmp_path)
+    assert (in_use.code, in_use.err.strip()) == (2, f"stepdown: {tmp_path}: another process works here")
+    assert command(tmp_path, "--out", tmp_path).code == 2
+    assert command(plan).code == 2
+
+
 def test_the_command_prints_tables_writes_csv_and_takes_a_mask_and_features(executed: Executed, tmp_path: Path) -> None:
     out, found, _ = executed
     mask = tmp_path / "mask.csv"
@@ -456,7 +472,7 @@ def test_the_command_prints_tables_writes_csv_and_takes_a_mask_and_features(exec
     assert done.code == 0, done.err
     assert "220 cells of 3 parents; 20 cells are excluded by the mask" in done.out
     assert "AUC over all held-out scores: 1.000" in done.out
-    assert "context: from kept (rows) to neutral (columns) within model swayed, 22 pairs" in done.out
+    assert re.search(r"^context +kept +neutral +model swayed +unsafe +0 +11 +0 +0 +0$", done.out, re.MULTILINE)
     tables = {path.name for path in (tmp_path / "tables").iterdir()}
     assert tables == {"outcomes.csv", "transitions.csv", "changes.csv", "routing.csv", "predictions.csv"}
     header, first = (tmp_path / "tables" / "changes.csv").read_text().splitlines()[:2]
