@@ -63,12 +63,14 @@ def _missing(mark: str) -> str | None:
         return "Ray is not installed: pip install 'stepdown[cluster]'"
     if mark == "labelstudio" and not (LABEL_STUDIO / "bin" / "label-studio").exists():
         return "Label Studio is not there: make labelstudio"
+    if mark == "agentdojo" and find_spec("agentdojo") is None:
+        return "AgentDojo's package is not there: stepdown install agentdojo"
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for mark in ("docker", "browser", "opencode", "cluster", "labelstudio"):
+        for mark in ("docker", "browser", "opencode", "cluster", "labelstudio", "agentdojo"):
             if item.get_closest_marker(mark) and mark not in REQUIRED and (reason := _missing(mark)):
                 item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -18,7 +18,7 @@ from stepdown.harnesses.registry import facts_of, harness_class, installed
 from stepdown.releases.licenses import license_of
 from tests.conftest import ROOT, Shop, stepdown
 
-OURS = ["agent", "bfcl", "mtrag", "pinchbench", "planted", "qa", "qmsum", "swebench"]
+OURS = ["agent", "agentdojo", "bfcl", "mtrag", "pinchbench", "planted", "qa", "qmsum", "swebench"]
 
 PLUG_IN = """
 from contextlib import contextmanager
@@ -131,9 +131,9 @@ def test_of_a_workload_that_is_not_installed_nothing_is_claimed() -> None:
     [
         (
             "qmsumm",
-            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are agent, bfcl, .*; or `module:Class`",
+            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are agent, agentdojo, bfcl, .*; or `module:Class`",
         ),
-        ("zzzzzz", r"no such workload 'zzzzzz': installed are agent, bfcl"),
+        ("zzzzzz", r"no such workload 'zzzzzz': installed are agent, agentdojo, bfcl"),
         (":Class", r"':Class' is no workload: `module:Class` is needed"),
     ],
 )
@@ -178,7 +178,7 @@ def test_asking_a_workload_s_class_imports_nothing_dear() -> None:
     assert json.loads(done.stdout) == []
 
 
-WORKLOADS = re.compile(r"bfcl|swe-?bench|mini-?swe|mtrag|qmsum|pinchbench|planted", re.IGNORECASE)
+WORKLOADS = re.compile(r"agentdojo|bfcl|swe-?bench|mini-?swe|mtrag|qmsum|pinchbench|planted", re.IGNORECASE)
 PACKAGES = ("builder", "judges", "audit", "releases", "routing", "scoring", "reports")
 
 
