@@ -131,7 +131,7 @@ def test_of_a_workload_that_is_not_installed_nothing_is_claimed() -> None:
     [
         (
             "qmsumm",
-            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are agent, agentdojo, bfcl, .*; or `module:Class`",
+            r"no such workload 'qmsumm': did you mean 'qmsum'\? installed are agent, agentdojo, .*; or `module:Class`",
         ),
         ("zzzzzz", r"no such workload 'zzzzzz': installed are agent, agentdojo, bfcl"),
         (":Class", r"':Class' is no workload: `module:Class` is needed"),
