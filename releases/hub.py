@@ -270,7 +270,8 @@ def _in_plain_words(repository: str) -> Iterator[None]:
         cause = error.__cause__ or error
         if isinstance(cause, HfHubHTTPError):
             raise _refusal(repository, cause.response.status_code, cause.server_message or "") from None
-        raise PushStopped(f"the Hub can not be reached: {_line(cause)}; the same command goes on") from None
+        what = "the upload stopped" if isinstance(cause, RuntimeError) else "the Hub can not be reached"
+        raise PushStopped(f"{what}: {_line(cause)}; the same command goes on") from None
     except ValueError as error:
         raise BadInput(f"the Hub does not take it: {_line(error)}") from None
 
@@ -281,7 +282,7 @@ def _refusal(repository: str, status: int, said: str) -> StepdownError:
         return BadInput(f"the Hub does not know this token (401){words}: `hf auth login`, or set {TOKEN_VARIABLE}")
     if status == 403:
         return BadInput(f"this token may not write to {repository} (403){words}")
-    if status in (409, 412):
+    if status == 412:
         return PushStopped(f"{repository} was changed meanwhile ({status}){words}: run the same command again")
     if status == 429 or status >= 500:
         return PushStopped(f"the Hub answers {status}{words}; the same command goes on")

@@ -58,13 +58,13 @@ class ArgillaServer:
             self._data_set.records.log(records=records)
 
     def read_answers(self) -> Iterator[IncomingAnswer]:
+        return read_records(self._exported())
+
+    def _exported(self) -> Iterator[dict[str, Any]]:
         with _in_plain_words(self._link):
             accounts = self._accounts()
-            records = [
-                _as_exported(record, accounts)
-                for record in self._data_set.records(with_suggestions=False, with_responses=True)
-            ]
-        yield from read_records(records)
+            for record in self._data_set.records(with_suggestions=False, with_responses=True):
+                yield _as_exported(record, accounts)
 
     def _find(self) -> Any:
         with warnings.catch_warnings(action="ignore"):  # of a data set that is not there yet

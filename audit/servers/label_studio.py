@@ -51,15 +51,18 @@ class LabelStudioServer:
 
     def read_answers(self) -> Iterator[IncomingAnswer]:
         accounts = self._accounts()
-        return read_tasks([_named(task, accounts) for task in self._tasks()])
+        return read_tasks(_named(task, accounts) for task in self._tasks())
 
     def _find(self, name: str) -> int | None:
-        for project in self._pages("projects", "results", {"title": name}):
-            if isinstance(project, dict) and project.get("title") == name:
-                if 'name="verdict"' not in str(project.get("label_config")):
-                    raise BadInput(f"{self.place} asks other questions: choose another --name")
-                return int(project["id"])
-        return None
+        """The oldest project of that name: titles may be given twice."""
+        listed = self._pages("projects", "results", {"title": name})
+        named = [one for one in map(_mapping, listed) if one.get("title") == name and isinstance(one.get("id"), int)]
+        if not named:
+            return None
+        oldest = min(named, key=lambda project: project["id"])
+        if 'name="verdict"' not in str(oldest.get("label_config")):
+            raise BadInput(f"{self.place} asks other questions: choose another --name")
+        return int(oldest["id"])
 
     def _create(self, link: ServerLink) -> int:
         made = self._api.post(
@@ -181,14 +184,17 @@ class _Api:
         return f"Bearer {self._access}"
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _data(task: Any) -> Mapping[str, Any]:
-    data = task.get("data") if isinstance(task, dict) else None
-    return data if isinstance(data, dict) else {}
+    return _mapping(_mapping(task).get("data"))
 
 
 def _named(task: Any, accounts: Mapping[object, str]) -> Any:
     """The task with the addresses of those who annotated it, in place of their numbers."""
-    annotations = task.get("annotations") if isinstance(task, dict) else None
+    annotations = _mapping(task).get("annotations")
     for annotation in annotations if isinstance(annotations, list) else ():
         by = annotation.get("completed_by") if isinstance(annotation, dict) else None
         if isinstance(by, int):

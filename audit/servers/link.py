@@ -1,10 +1,17 @@
-"""Which server a run's audit is in step with. It is kept in the audit's own file; a key never is, only its variable."""
+"""Which server a run's audit is in step with. It is kept in the audit's own file; a key never is, only its variable.
+
+A run may be somebody else's, and so may what it says of a server: to send a key there because a file says so would give
+it away. So what is kept has a seal that only the key can make, and is believed where the seal holds.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -70,12 +77,36 @@ def name_for(folder: str) -> str:
     return f"stepdown-{re.sub(r'[^A-Za-z0-9]+', '-', folder).strip('-')}"[:_LONGEST_NAME]
 
 
-def kept_link(store: AuditStore) -> ServerLink | None:
-    """The server to which the run's steps went; None before the first push."""
+def kept_link(store: AuditStore, key: str = "") -> ServerLink | None:
+    """The server to which the run's steps went; None before the first push. `key` names another variable than then.
+
+    Raises BadInput where it was not kept with the key that the variable holds.
+    """
     kept = store.meta(_KEPT)
-    return ServerLink(**kept) if kept else None
+    if not kept:
+        return None
+    try:
+        seal = kept.pop("seal")
+        link = ServerLink(**kept)
+        link = replace(link, key=key or link.key)
+        sound = hmac.compare_digest(str(seal), _seal(link))
+    except (AttributeError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise BadInput(
+            "names a server, but not one that was pushed to with your key: name it yourself, "
+            "stepdown audit push RUN ADDRESS --tool TOOL",
+            file=store.path,
+        )
+    return link
 
 
 def keep_link(store: AuditStore, link: ServerLink) -> None:
-    """Remember the server."""
-    store.set_meta(_KEPT, asdict(link))
+    """Remember the server. Raises BadInput where its key is not there."""
+    store.set_meta(_KEPT, asdict(link) | {"seal": _seal(link)})
+
+
+def _seal(link: ServerLink) -> str:
+    """What only somebody who has the key can say of a server. Slow to make, so that no key is guessed from it."""
+    told = json.dumps([link.tool, link.address, link.name, link.workspace])
+    return hashlib.scrypt(link.read_key().encode(), salt=told.encode(), n=1 << 14, r=8, p=1).hex()

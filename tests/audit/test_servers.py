@@ -193,6 +193,21 @@ def test_a_key_is_kept_nowhere(pushed: Desk) -> None:
     assert not [path for path in files if OWNER_KEY.encode() in path.read_bytes()]
 
 
+def test_a_server_that_somebody_else_wrote_into_a_run_is_sent_no_key(
+    pushed: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SERVERS[pushed.tool]() as other:
+        with AuditStore(pushed.run) as store:
+            store.set_meta("server", store.meta("server") | {"address": other.url})
+        for command in (pushed.pull, pushed.push_again):
+            result = command()
+            assert (result.code, "not one that was pushed to with your key" in result.err) == (2, True), result.err
+        assert other.requests == []
+    assert pushed.push().code == 0
+    monkeypatch.setenv(KEYS[pushed.tool], "another-key-0123456789")
+    assert pushed.pull().code == 2
+
+
 def test_what_belongs_to_somebody_else_there_is_left_alone(pushed: Desk) -> None:
     pushed.server.change(pushed.steps()[0], id="other/run/1")
     if pushed.tool == "label-studio":

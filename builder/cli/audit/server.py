@@ -111,15 +111,15 @@ def _link(
     answers: int,
 ) -> ServerLink:
     """The server that was named, or else the one that the audit remembers. Raises BadInput."""
-    kept = kept_link(store)
     if address is None:
+        kept = kept_link(store, key)
         if kept is None:
             raise BadInput("where to? name the server: stepdown audit push RUN ADDRESS --tool TOOL", field="ADDRESS")
         return server_link(
             tool or kept.tool,
             kept.address,
             name or kept.name,
-            key or kept.key,
+            kept.key,
             workspace or kept.workspace,
             kept.answers,
         )
