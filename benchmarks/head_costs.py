@@ -27,11 +27,14 @@ from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.hands import Hands, Setup
 from stepdown.builder.cluster.head import Head
 from stepdown.builder.cluster.messages import Asked, Delivery, Keep, Record, Reply
+from stepdown.builder.cluster.parcels import Fetch
+from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.engine.build import Build
 from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.executor import Executor, RunHoldings, Task
 from stepdown.builder.run.folder import open_for_work
+from stepdown.builder.run.ledger import RunVersions
 
 EXCHANGES = 2000
 """So many are carried by Ray, to measure one."""
@@ -67,12 +70,17 @@ class HeadFigures:
 class _LocalProcess:
     """`Hands` in this process, in place of a node; keeps what it asks."""
 
-    node = "here"
+    node = name = address = "here"
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self) -> None:
         self.heard: list[Heard] = []
         self._hands = Hands()
-        self._hands.begin(setup)
+
+    def describe(self) -> CodeVersion:
+        return self._hands.describe()
+
+    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
+        return self._hands.begin(setup, {}, fetch)
 
     def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
         asked = self._hands.exchange(delivery, patience)
@@ -98,7 +106,8 @@ class _Listening:
     def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
         config = holdings.run.config
         dispatch = Dispatch(jobs, holdings.workloads, done, holdings.stop, config.operation.workers)
-        process = _LocalProcess(Setup(config, (), holdings.run.ledger.meta.run.id, do))
+        process = _LocalProcess()
+        process.begin(Setup(config, (), (), holdings.run.ledger.meta.run.id, do), lambda digest: b"")
         channel = Channel(process, Head(holdings, dispatch), dispatch, lambda: config.operation.workers)
         channel.start()
         while not dispatch.is_over:
@@ -123,7 +132,7 @@ class _Replaying:
             for asked in one.asked:
                 figures.bytes_heard += len(pickle.dumps(asked))
                 began = time.thread_time()
-                reply = head.answer(asked)
+                reply = head.answer("here", asked)
                 self._note(asked, reply, 1000 * (time.thread_time() - began))
         dispatch.raise_first_error()
 

@@ -99,7 +99,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     took, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     peak = _peak_bytes()
     bare = _bare_cache_calls_per_s(folder / "bare", min(made, MOST_BARE_ENTRIES))
-    trials, longest = _from_ledger(run)
+    trials, longest = from_ledger(run)
     figures = {
         **asdict(case),
         "labels": labels,
@@ -130,7 +130,7 @@ def _peak_bytes() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def _from_ledger(run: Path) -> tuple[int, int]:
+def from_ledger(run: Path) -> tuple[int, int]:
     """Search trials, and the calls of the instance with most of them."""
     db = sqlite3.connect(run / "ledger.sqlite")
     try:

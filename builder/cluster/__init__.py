@@ -2,5 +2,5 @@
 
 The head is the process of the command: it alone has the ledger, the cache, the budget and the limits, and it hands out
 instances. On each node `hands` works on them with handles (`remote`) that ask the head over a `line`; `messages` has
-what is said, `head` answers it, `dispatch` knows who has which instance in hand.
+what is said, a `channel` fetches it, `head` answers it, and `dispatch` knows who has which instance in hand.
 """

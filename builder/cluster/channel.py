@@ -4,42 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.head import Head
 from stepdown.builder.cluster.messages import Asked, Assignment, Delivery, Finished, Reply
+from stepdown.builder.cluster.nodes import NodeProcess, ProcessDied, ProcessSilent
 
 HEARTBEAT = 1.0
 """Seconds within which a process answers, also where it has nothing to ask."""
-
-
-class ProcessDied(Exception):
-    """The process is gone, or its node is."""
-
-
-class ProcessSilent(Exception):
-    """Nothing is heard of the process. It may be cut off, and may still be heard of later."""
-
-
-class NodeProcess(Protocol):
-    """A process on a node, `Hands`, as its channel reaches it."""
-
-    @property
-    def node(self) -> str:
-        """The node's id."""
-
-    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
-        """See `Hands.exchange`. Raises ProcessDied or ProcessSilent."""
-
-    def wait(self) -> Sequence[Asked]:
-        """What a process that was silent says after all. Raises ProcessDied."""
-
-    def stop(self) -> None:
-        """Have it begin no further step."""
-
-    def end(self) -> None:
-        """End it."""
 
 
 class Channel:
@@ -78,7 +50,7 @@ class Channel:
         try:
             while (assignments := self._take()) or self._in_hand or replies or self._wait():
                 if assignments or self._in_hand or replies:
-                    replies = self._answered(self._exchange(Delivery(replies, assignments)))
+                    replies = self._answered(self._exchange(Delivery(replies, assignments, self._head.state())))
         except ProcessDied:
             self._leave()
         except BaseException as error:
@@ -114,11 +86,11 @@ class Channel:
         for asked in requests:
             if isinstance(asked.request, Finished):
                 self._in_hand.discard(asked.attempt)
-            if (reply := self._head.answer(asked)) is not None:
+            if (reply := self._head.answer(self._process.name, asked)) is not None:
                 replies.append(reply)
         return replies
 
     def _leave(self) -> None:
         """Give the process no more work, and what it has in hand to others."""
         self._is_open = False
-        self._head.give_up(list(self._in_hand))
+        self._head.give_up(self._process.name, self._in_hand)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from stepdown.builder.common.extras import require
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.engine.executor import Executor, InThreads
@@ -12,6 +14,7 @@ def executor_of(operation: OperationConfig) -> Executor:
     if operation.executor is None:
         return InThreads()
     require("cluster", "ray", field="operation.executor")
-    from stepdown.builder.cluster.executor import OnCluster  # Ray is loaded by those who need it
+    from stepdown.builder.cluster.executor import OnCluster
+    from stepdown.builder.cluster.ray_cluster import RayCluster  # Ray is loaded by those who need it
 
-    return OnCluster(operation.executor)
+    return OnCluster(operation.executor, partial(RayCluster, operation.executor))

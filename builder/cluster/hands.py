@@ -7,24 +7,28 @@ import pickle
 import platform
 import threading
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepdown.builder.cluster.line import Desk, Line
-from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, Told
+from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, State, Told
+from stepdown.builder.cluster.parcels import Fetch, Parcel, localized
+from stepdown.builder.cluster.permits import RemoteLimits, limits_on_node
 from stepdown.builder.cluster.remote import KnownTexts, RemoteAnswers, RemoteLedger
 from stepdown.builder.cluster.versions import CodeVersion, code_version
+from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import Model
 from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.executor import Task
 from stepdown.builder.engine.hints import HintSource, read_hints
 from stepdown.builder.engine.workloads import LoadedWorkload, give_folder, load_workload, versions_of
-from stepdown.builder.errors import StepdownError
+from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.models import Client
+from stepdown.builder.models.limits import ModelLimits
 from stepdown.builder.records import Instance, Response
 from stepdown.builder.run.ledger import RunVersions
 
@@ -34,6 +38,8 @@ class Setup:
     """What a process on a node is told of the run before it works."""
 
     config: Config
+    parcels: tuple[Parcel, ...]
+    """Files that the config names, as they lie at the head."""
     departed: tuple[str, ...]
     """Models that were strong in an earlier version and are no more."""
     run: str
@@ -56,22 +62,40 @@ class Hands:
         self._workloads: Sequence[LoadedWorkload] = ()
         self._hints: HintSource | None = None
         self._client: Client | None = None
+        self._limits: dict[str, ModelLimits] = {}
+        self._state = State()
 
     def describe(self) -> CodeVersion:
         """What is installed here."""
         return code_version()
 
-    def begin(self, setup: Setup) -> RunVersions:
-        """Load the run's workloads, and say by which code they measure. Raises BadInput."""
-        self._setup, protocol = setup, setup.config.protocol
+    def begin(self, setup: Setup, keys: Mapping[str, str], fetch: Fetch) -> RunVersions:
+        """Load the run's workloads, and say by which code they measure. Raises BadInput.
+
+        `keys` are those of the head, by their variables: a variable that this node has itself stays as it is. `fetch`
+        gives what was packed of a parcel.
+        """
+        for name, value in keys.items():
+            os.environ.setdefault(name, value)
+        SECRETS.know(keys)
+        try:
+            config = localized(setup.config, setup.parcels, _own_folder() / "files", fetch)
+        except OSError as error:
+            raise BadInput(f"files can not be unpacked on {platform.node()}: {error}") from None
+        self._setup = setup = replace(setup, config=config)
+        protocol = config.protocol
         self._workloads = [load_workload(protocol, index, setup.departed) for index in range(len(protocol.workloads))]
         for workload in self._workloads:
             give_folder(workload, _own_folder() / setup.run / "workloads" / workload.harness.name)
         self._hints = read_hints(protocol)
+        operation, desk = setup.config.operation, Desk(self._line, NO_ATTEMPT)
+        self._limits = {name: limits_on_node(desk, model, operation) for name, model in protocol.models.items()}
         self._client = Client(
             protocol.models.values(),
-            setup.config.operation,
+            operation,
             self._stop,
+            self._check,
+            limits=lambda model: self._limits[model.name],
             on_error=partial(self._tell, "on_error"),
             notify=lambda line: self._tell("notify", f"{platform.node()}: {line}"),
         )
@@ -79,6 +103,10 @@ class Hands:
 
     def exchange(self, delivery: Delivery, patience: float) -> list[Asked]:
         """Take answers and instances; give what is asked, within so many seconds."""
+        self._state = delivery.state
+        for name, seconds in delivery.state.pauses.items():
+            if isinstance(limits := self._limits.get(name), RemoteLimits):
+                limits.note_pause(seconds)
         for assignment in delivery.assignments:
             name = f"attempt-{assignment.attempt}"
             threading.Thread(target=self._work, args=(assignment,), name=name, daemon=True).start()
@@ -93,6 +121,11 @@ class Hands:
         self._stop.set()
         if self._client is not None:
             self._client.close()
+
+    def _check(self) -> None:
+        """Raises BudgetReached where the head's budget is: for what waits between a call's start and its request."""
+        if self._state.reached is not None:
+            raise self._state.reached
 
     def _tell(self, what: str, *arguments: Any) -> None:
         self._line.tell(NO_ATTEMPT, Told(what, arguments))

@@ -5,24 +5,29 @@ Nothing here waits for anything but the disk: whoever would have to wait is told
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from stepdown.builder.cache.responses import entry_of
 from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.messages import (
     NO_ATTEMPT,
+    Admit,
     Asked,
+    Ended,
     Finished,
     Keep,
     LedgerCall,
     Look,
     Looked,
+    Pause,
     Record,
     Reply,
+    State,
     Told,
     Unpaid,
 )
+from stepdown.builder.cluster.permits import Permits
 from stepdown.builder.engine.executor import RunHoldings
 from stepdown.builder.errors import Interrupted, StepdownError
 from stepdown.builder.records import Response
@@ -54,22 +59,41 @@ class Head:
         self._budget, self._exam = holdings.budget, holdings.exam
         self._progress, self._stop = holdings.progress, holdings.stop
         self._models = holdings.run.config.protocol.models
+        self._permits = Permits(self._models, holdings.run.config.operation)
+        self._processes: set[str] = set()
         ledger = holdings.run.ledger
         self._ledger_calls: Mapping[str, Callable[..., Any]] = {
             "stored": ledger.trajectories.stored,
             **{name: getattr(ledger, name) for name in _LEDGER_CALLS},
         }
 
-    def answer(self, asked: Asked) -> Reply | None:
-        """The reply to a request; None where none is waited for."""
+    def state(self) -> State:
+        """What every process is told again and again."""
+        return State(self._budget.reached, self._permits.pauses())
+
+    def answer(self, process: str, asked: Asked) -> Reply | None:
+        """The reply to a process's request; None where none is waited for."""
         attempt, request = asked.attempt, asked.request
+        self._processes.add(process)
         try:
-            value = self._handle(attempt, request)
+            value = self._limit(process, request) if attempt == NO_ATTEMPT else self._handle(attempt, request)
         except StepdownError as error:
             return Reply(asked.number, None, error)
         return Reply(asked.number, value) if asked.number else None
 
+    def _limit(self, process: str, request: Any) -> Any:
+        """What belongs to a process, and to none of its attempts."""
+        if isinstance(request, Told):
+            return self._note(NO_ATTEMPT, request)
+        if isinstance(request, Ended):
+            return self._permits.end(request)
+        if isinstance(request, Pause):
+            return self._permits.pause(request)
+        assert isinstance(request, Admit)
+        return self._permits.admit(process, request, len(self._processes))
+
     def _handle(self, attempt: int, request: Any) -> Any:
+        """What belongs to an attempt."""
         if isinstance(request, Told):
             return self._note(attempt, request)
         if isinstance(request, Finished):
@@ -131,9 +155,11 @@ class Head:
         elif attempt == NO_ATTEMPT or self._dispatch.job_of(attempt) is not None:
             getattr(self._progress, told.what)(*told.arguments)
 
-    def give_up(self, attempts: list[int]) -> None:
+    def give_up(self, process: str, attempts: Iterable[int]) -> None:
         """Hand out again what a process had in hand. Its calls in hand count as paid: they may have been, and no budget
         of calls is exceeded. What they cost is not known, and is not counted.
         """
         for _ in range(self._dispatch.give_up(attempts)):
             self._budget.end(0.0)
+        self._permits.end_all(process)
+        self._processes.discard(process)

@@ -6,9 +6,10 @@ up, so a node that was cut off can not write late.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from stepdown.builder.errors import BudgetReached
 from stepdown.builder.records import Instance, Usage
 from stepdown.builder.run.ledger import InstanceRecord, TrialEntry
 
@@ -62,7 +63,28 @@ class LedgerCall(NamedTuple):
     arguments: tuple[Any, ...]
 
 
+class Admit(NamedTuple):
+    """May a request of about so many tokens begin? Answered with a `Permit`, or the seconds until the next try."""
+
+    model: str
+    tokens: int
+
+
 # What is told, and not answered
+
+
+class Ended(NamedTuple):
+    """A request that was permitted has ended; `tokens` are those it used, None where it came to no answer."""
+
+    permit: int
+    tokens: int | None
+
+
+class Pause(NamedTuple):
+    """The model's provider wants no requests for so many seconds."""
+
+    model: str
+    seconds: float
 
 
 class Unpaid(NamedTuple):
@@ -112,8 +134,24 @@ class Looked(NamedTuple):
     begun: bool
 
 
+class Permit(NamedTuple):
+    """A request may begin, under this number."""
+
+    number: int
+
+
+class State(NamedTuple):
+    """What every process is told again and again, since it bears on calls that are under way there."""
+
+    reached: BudgetReached | None = None
+    """The budget that is reached: no further request is begun, those of calls that were begun included."""
+    pauses: Mapping[str, float] = {}
+    """For how many seconds the providers of models want no requests."""
+
+
 class Delivery(NamedTuple):
     """What the head has for a process on a node."""
 
     replies: Sequence[Reply] = ()
     assignments: Sequence[Assignment] = ()
+    state: State = State()

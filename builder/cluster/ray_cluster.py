@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -14,9 +16,10 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from stepdown.builder.cluster.channel import ProcessDied, ProcessSilent
 from stepdown.builder.cluster.hands import BrokenOnNode, Hands, Setup
 from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.nodes import ProcessDied, ProcessSilent
+from stepdown.builder.cluster.parcels import Fetch, Parcel, packed
 from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.errors import BadInput, StepdownError
@@ -25,6 +28,7 @@ from stepdown.builder.run.ledger import RunVersions
 FIELD = "operation.executor"
 SILENCE = 30.0
 """Seconds. A process that is not heard of for so long is given up, though its node seems to be there."""
+_IMPORT = re.compile("ImportError|ModuleNotFoundError|failed to import|AttributeError")
 _CONNECT = 10.0
 _END = 20.0
 """Seconds for a process to end its local servers."""
@@ -43,24 +47,32 @@ class RayProcess:
     def node(self) -> str:
         return self._node
 
+    @property
+    def name(self) -> str:
+        return str(self._actor._actor_id.hex())
+
     def describe(self) -> CodeVersion:
-        """What is installed there. Raises BadInput where stepdown can not be loaded there."""
         try:
             found: CodeVersion = ray.get(self._actor.describe.remote())
         except RayError as error:
+            if _IMPORT.search(str(error)) is None:
+                raise ProcessDied(f"{self.address}: {error}") from None
             reason = str(error).strip().splitlines()[-1]
-            problem = f"no process of stepdown can be started on node {self.address}: {reason}"
+            problem = f"node {self.address} can not load stepdown: {reason}"
             raise BadInput(problem, field=FIELD) from None
         return found
 
-    def begin(self, setup: Setup) -> RunVersions:
-        """See `Hands.begin`. Raises BadInput."""
+    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
+        """See `Hands.begin`. Raises BadInput.
+
+        Keys go along here and nowhere else: an argument of a method is neither logged nor kept by the cluster.
+        """
         try:
-            found: RunVersions = ray.get(self._actor.begin.remote(setup))
+            found: RunVersions = ray.get(self._actor.begin.remote(setup, _keys(setup), fetch))
         except RayTaskError as error:
             raise _cause(error) from None
         except RayError as error:
-            raise BadInput(f"node {self.address} is lost: {error}", field=FIELD) from None
+            raise ProcessDied(f"{self.address}: {error}") from None
         return found
 
     def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
@@ -95,6 +107,30 @@ def _cause(error: RayTaskError) -> BaseException:
     return error.cause if isinstance(error.cause, StepdownError) else BrokenOnNode(str(error))
 
 
+class _Packed:
+    """What nodes may need of the config's files, in Ray's object store."""
+
+    def __init__(self, parcels: Iterable[Parcel]) -> None:
+        """Raises BadInput where a file can not be read."""
+        self._objects: dict[str, Any] = {}
+        for parcel in parcels:
+            try:
+                self._objects[parcel.digest] = ray.put(packed(parcel))
+            except OSError as error:
+                raise BadInput(f"it can not be sent to the nodes: {error.strerror}", file=parcel.path) from None
+
+    def fetch(self, digest: str) -> bytes:
+        """What was packed under a digest, on whichever node this is called."""
+        found: bytes = ray.get(self._objects[digest])
+        return found
+
+
+def _keys(setup: Setup) -> dict[str, str]:
+    """The values of the key variables that the config names."""
+    names = {endpoint.api_key for endpoint in setup.config.operation.endpoints.values()}
+    return {name: value for name in names if name and (value := os.environ.get(name))}
+
+
 class RayCluster:
     """A connection to a cluster. A context manager. Raises BadInput where there is none."""
 
@@ -116,6 +152,10 @@ class RayCluster:
         """The ids of the nodes that have what is needed, in a fixed order."""
         needed = {"CPU": 0.0, **self._config.resources}
         return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and _has(node["Resources"], needed))
+
+    def pack(self, parcels: Iterable[Parcel]) -> Fetch:
+        """Files for the nodes, sent once to each that needs them. Raises BadInput where one can not be read."""
+        return _Packed(parcels).fetch
 
     def start(self, node: str) -> RayProcess:
         """Start a process on a node."""

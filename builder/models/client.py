@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
@@ -22,9 +23,9 @@ from stepdown.builder.models.addresses import known_address, open_address, place
 from stepdown.builder.models.errors import CutOff, Rejected, Unusable, WrongCall
 from stepdown.builder.models.failures import Failure, FailureKind, classify
 from stepdown.builder.models.families import family_of
+from stepdown.builder.models.limits import ModelLimits, OwnLimits, Settle
 from stepdown.builder.models.local import Runtime
 from stepdown.builder.models.outage import EQUAL_FAILURES, Outage
-from stepdown.builder.models.rates import Admitted, RateLimits
 from stepdown.builder.models.reading import read_response
 from stepdown.builder.models.reasoning import Form, ReasoningWanted, forms
 from stepdown.builder.models.roads import Roads
@@ -33,8 +34,6 @@ from stepdown.builder.records import FIRST, WITHOUT_THINKING, Prefix, Reasoning,
 
 _LONGEST_WAIT = 7 * 24 * 3600.0
 """Seconds. A longer wait would overflow the clock."""
-_LOOK = 0.2
-"""Seconds. While a thread waits for a free slot it looks at `stop` so often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,56 +53,36 @@ class _Transient(Exception):
 
 
 class _EndpointState:
-    """What the calls of one model share: its endpoint's settings, its slots, its rates, and how long its provider wants
-    no requests.
-    """
+    """What the calls of one model share: its endpoint's settings, its limits, and what is known of its provider."""
 
-    def __init__(self, model: Model, endpoint: Endpoint, longest_wait: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, model: Model, endpoint: Endpoint, limits: ModelLimits, longest_wait: float, clock: Callable[[], float]
+    ) -> None:
         self.settings = endpoint
         self.family = family_of(model)
         self.outage = Outage(longest_wait)
         self.warming = PromptWarming(clock) if prompt_cache.is_asked(model) else None
         self.takes_marks = self.warming is not None
         self.wants: ReasoningWanted | None = None
-        self._rates = RateLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute, clock)
+        self.limits = limits
         self._longest_answer = 0
-        self.closed_until = 0.0
-        # A local model works on one answer at a time; more would only wait in its server, against the time-out.
-        limit = endpoint.concurrency or (1 if model.model.startswith(LOCAL) else None)
-        self._slots = threading.Semaphore(limit) if limit else None
 
-    @contextmanager
-    def slot(self, wait: Callable[[float], None]) -> Iterator[None]:
-        """Hold one of the model's slots while a request is under way. `wait` pauses for so many seconds, or raises."""
-        while (left := self.closed_until - time.monotonic()) > 0:
-            wait(left)
-        if self._slots is None:
-            yield
-            return
-        while not self._slots.acquire(timeout=_LOOK):
-            wait(0)
-        try:
-            yield
-        finally:
-            self._slots.release()
-
-    def admit(self, request: Mapping[str, Any], wait: Callable[[float], None]) -> Admitted:
-        """Return once the model's rates allow a request.
+    def expected_tokens(self, request: Mapping[str, Any]) -> int:
+        """Of a request and its answer; 0 where no limit counts them.
 
         Its answer is expected to be as long as the longest so far, or as long as allowed where there is none yet.
         """
-        expected = 0
-        if self._rates.counts_tokens:
-            may = request.get("max_tokens") or request.get("max_completion_tokens") or tokens.USUAL_ANSWER
-            expected = tokens.of_request(request["messages"], request.get("tools", ()))
-            expected += self._longest_answer or (may if isinstance(may, int) else tokens.USUAL_ANSWER)
-        return self._rates.admit(expected, wait)
+        if not self.limits.counts_tokens:
+            return 0
+        may = request.get("max_tokens") or request.get("max_completion_tokens") or tokens.USUAL_ANSWER
+        expected = tokens.of_request(request["messages"], request.get("tools", ()))
+        return expected + (self._longest_answer or (may if isinstance(may, int) else tokens.USUAL_ANSWER))
 
-    def settle(self, admitted: Admitted, usage: Usage) -> None:
+    def note_answer(self, usage: Usage, settle: Settle) -> None:
         """Count an answered request by its usage."""
         if taken := usage.prompt + usage.completion:
             self._longest_answer = max(self._longest_answer, usage.completion)
-            self._rates.settle(admitted, taken)
+            settle(taken)
 
 
 class Client:
@@ -112,8 +91,9 @@ class Client:
     Once `stop` is set every wait ends and the call raises Interrupted. Requests under way are finished, since they are
     paid for. `check` is called before every request and raises where none may be begun. `clock` gives the seconds by
     which requests and tokens per minute are counted. `on_error` is told of every request that failed, `notify` of what
-    a person should know at once: an endpoint pauses, or answers again. Addresses on this machine are asked without
-    the environment's proxies. Raises BadInput where a proxy variable can not be used.
+    a person should know at once: an endpoint pauses, or answers again. `limits` gives those of each model; without it
+    they are this client's own. Addresses on this machine are asked without the environment's proxies.
+    Raises BadInput where a proxy variable can not be used.
     """
 
     def __init__(
@@ -125,12 +105,16 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         on_error: Callable[[str], None] = lambda text: None,
         notify: Callable[[str], None] = lambda line: None,
+        limits: Callable[[Model], ModelLimits] | None = None,
     ) -> None:
         models = list(models)
         proxies.prepare([known_address(model, operation.endpoint(model.name)) for model in models if _is_asked(model)])
         self._retries = retries = operation.retries
+        limits = limits or (lambda model: OwnLimits(model, operation.endpoint(model.name), clock))
         self._endpoints = {
-            model.name: _EndpointState(model, operation.endpoint(model.name), retries.longest_wait, clock)
+            model.name: _EndpointState(
+                model, operation.endpoint(model.name), limits(model), retries.longest_wait, clock
+            )
             for model in models
         }
         self._on_error, self._notify = on_error, notify
@@ -176,11 +160,11 @@ class Client:
         def attempt() -> Response:
             warming = endpoint.warming.turn(prefix, self._wait) if endpoint.warming and grows else nullcontext()
             try:
-                with warming, endpoint.outage.turn(self._wait), endpoint.slot(self._wait):
-                    admitted = endpoint.admit(request, self._wait)
+                expected = partial(endpoint.expected_tokens, request)
+                with warming, endpoint.outage.turn(self._wait), endpoint.limits.request(expected, self._wait) as settle:
                     with self._count_under_way(), self._watch_for_outage(model, endpoint):
                         response = self._request_once(model, endpoint, request, prefix, own)
-                    endpoint.settle(admitted, response.usage)
+                    endpoint.note_answer(response.usage, settle)
                     return response
             except _Transient as error:
                 errors.append(error.failure.text)
@@ -335,7 +319,7 @@ class Client:
         if failure.kind is FailureKind.REJECTED:
             raise Technical(f"{model.name}: {failure.text}")
         if failure.wait is not None:
-            endpoint.closed_until = time.monotonic() + min(failure.wait, self._retries.longest_wait)
+            endpoint.limits.pause(min(failure.wait, self._retries.longest_wait))
         raise _Transient(failure)
 
     @contextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 WINDOW = 60.0
 """Seconds. The limits hold in every window of this length, wherever it begins, so however a provider counts."""
-_LOOK = 1.0
+LOOK = 1.0
 """Seconds. A waiting thread looks again so often, since other requests may have used less than was expected."""
 
 
@@ -50,17 +50,22 @@ class RateLimits:
         >>> RateLimits(requests=60).admit(0, time.sleep).tokens
         0
         """
-        while True:
-            with self._lock:
-                now = self._clock()
-                left = self._seconds_until(now, tokens)
-                if left <= 0:
-                    admitted = Admitted(now, tokens)
-                    if self._requests is not None or self._tokens is not None:
-                        self._window.append(admitted)
-                        self._sum += tokens
-                    return admitted
-            wait(min(left, _LOOK))
+        while isinstance(admitted := self.try_admit(tokens), float):
+            wait(min(admitted, LOOK))
+        return admitted
+
+    def try_admit(self, tokens: int) -> Admitted | float:
+        """`admit` for whoever can not be kept waiting: the request, or the seconds until it may be admitted."""
+        with self._lock:
+            now = self._clock()
+            left = self._seconds_until(now, tokens)
+            if left > 0:
+                return left
+            admitted = Admitted(now, tokens)
+            if self._requests is not None or self._tokens is not None:
+                self._window.append(admitted)
+                self._sum += tokens
+            return admitted
 
     def settle(self, admitted: Admitted, tokens: int) -> None:
         """Correct the count: the request has ended and used so many tokens."""

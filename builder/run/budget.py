@@ -110,6 +110,12 @@ class BudgetGuard:
         """
         return _InHand(self, model)
 
+    @property
+    def reached(self) -> BudgetReached | None:
+        """The budget that is reached; None where calls may be begun."""
+        with self._lock:
+            return self._reached()
+
     def check(self) -> None:
         """Raises BudgetReached where a budget is reached: for what waits between a call's start and its request."""
         with self._lock:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import workshop
 from tests.conftest import ROOT
 
 _ENVIRONMENT = {
@@ -33,6 +37,11 @@ class Nodes:
     def address(self) -> str:
         return str(self._cluster.address)
 
+    def head_processes(self) -> list[int]:
+        """Of what Ray has on the head's node: the cluster's store of who is where, and that node's own."""
+        kinds = self._cluster.head_node.all_processes.values()
+        return [info.process.pid for infos in kinds for info in infos]
+
     def have(self, count: int) -> None:
         """Start or remove nodes until there are so many to work on."""
         while len(self.workers) < count:
@@ -40,9 +49,32 @@ class Nodes:
         while len(self.workers) > count:
             self.kill()
 
+    def kill_process(self) -> None:
+        """End the process of stepdown on a node, where there is one; the node stays."""
+        for node in self.workers:
+            (raylet,) = node.all_processes["raylet"]
+            if hands := [pid for pid in _children(raylet.process.pid) if "ray::Hands" in _command(pid)]:
+                os.kill(hands[0], signal.SIGKILL)
+                return
+
     def kill(self) -> None:
         """End a node's processes at once, as if its machine were gone."""
         self._cluster.remove_node(self.workers.pop(0), allow_graceful=False)
+
+
+def _children(parent: int) -> list[int]:
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def on_cluster(url: str, nodes: Nodes, needs: Sequence[Sequence[int]], **operation: Any) -> dict[str, Any]:
+    """A config for the workshop's workload, worked on by the nodes."""
+    executor = {"executor": {"ray": nodes.address}, "workers": 6}
+    return workshop.config(url, needs, operation={**executor, **operation})
 
 
 @contextmanager

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import workshop
-from tests.cluster.nodes import Nodes
+from tests.cluster.nodes import Nodes, on_cluster
 from tests.conftest import Shop
 from tests.provider import Provider
 
 pytestmark = pytest.mark.cluster
 
 NEEDS = [[0, 1, 2, 0], [2, 0, 1], [1, 1], [0, 0, 0, 0, 2], [2, 2], [0, 1, 0]]
-
-
-def on_cluster(url: str, nodes: Nodes, **operation: Any) -> dict[str, Any]:
-    executor = {"executor": {"ray": nodes.address}, "workers": 6, **operation}
-    return workshop.config(url, NEEDS, operation=executor)
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +25,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, byt
         return shop.files(), provider.count()
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 4])
 def test_the_bytes_do_not_depend_on_the_number_of_nodes(
     tmp_path: Path, nodes: Nodes, undisturbed: tuple[dict[str, bytes], int], count: int
 ) -> None:
     nodes.have(count)
     shop = Shop(tmp_path)
     with Provider(workshop.ABILITIES, latency=0.01) as provider:
-        result = shop.build(on_cluster(provider.url, nodes))
+        result = shop.build(on_cluster(provider.url, nodes, NEEDS))
         assert result.code == 0, result.err
         assert provider.repeated() == []
         assert provider.count() == undisturbed[1]

@@ -1,0 +1,74 @@
+"""What a cluster has to offer: nodes, and processes on them. `ray_cluster` is the one that Ray offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from stepdown.builder.cluster.hands import Setup
+from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.parcels import Fetch, Parcel
+from stepdown.builder.cluster.versions import CodeVersion
+from stepdown.builder.run.ledger import RunVersions
+
+
+class ProcessDied(Exception):
+    """The process is gone, or its node is."""
+
+
+class ProcessSilent(Exception):
+    """Nothing is heard of the process. It may be cut off, and may still be heard of later."""
+
+
+class NodeProcess(Protocol):
+    """A process on a node, `Hands`, as the head reaches it."""
+
+    @property
+    def node(self) -> str:
+        """The node's id."""
+
+    @property
+    def name(self) -> str:
+        """Its own: another process on the node has another one."""
+
+    @property
+    def address(self) -> str:
+        """Names the node to a person."""
+
+    def describe(self) -> CodeVersion:
+        """What is installed there. Raises BadInput where stepdown can not be loaded there, and ProcessDied."""
+
+    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
+        """See `Hands.begin`. Raises BadInput and ProcessDied."""
+
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
+        """See `Hands.exchange`. Raises ProcessDied or ProcessSilent."""
+
+    def wait(self) -> Sequence[Asked]:
+        """What a process that was silent says after all. Raises ProcessDied."""
+
+    def stop(self) -> None:
+        """Have it begin no further step."""
+
+    def end(self) -> None:
+        """End it."""
+
+
+class Cluster(Protocol):
+    """The nodes that have what is needed."""
+
+    def nodes(self) -> Sequence[str]:
+        """Their ids, now."""
+
+    def start(self, node: str) -> NodeProcess:
+        """Start a process on a node."""
+
+    def pack(self, parcels: Iterable[Parcel]) -> Fetch:
+        """Make files ready to be fetched by nodes. Raises BadInput where one can not be read."""
+
+
+class Connect(Protocol):
+    """Connects to a cluster for as long as the context lasts. Raises BadInput where there is none."""
+
+    def __call__(self) -> AbstractContextManager[Cluster]: ...
