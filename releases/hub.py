@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from stepdown.builder.common.keys import key_in
 from stepdown.builder.common.secrets import SECRETS
@@ -85,7 +86,20 @@ class Arrived:
 
 def page_of(repository: str) -> str:
     """Where a repository's page is."""
-    return f"{(os.environ.get(ENDPOINT_VARIABLE) or _HUB).rstrip('/')}/datasets/{repository}"
+    return f"{hub_address()}/datasets/{repository}"
+
+
+def hub_address() -> str:
+    """The Hub, or the one that the environment names in its place. Raises BadInput where that is no address."""
+    address = (os.environ.get(ENDPOINT_VARIABLE) or _HUB).rstrip("/")
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        sound = False
+    if not sound:
+        raise BadInput("must be an http or https address", field=ENDPOINT_VARIABLE)
+    return address
 
 
 def check_repository(repository: str, field: str | None = None) -> str:
@@ -139,7 +153,7 @@ class _Push:
 
         self._shipment, self._tell = shipment, tell
         self._repository = shipment.repository
-        self._hub = HfApi(endpoint=os.environ.get(ENDPOINT_VARIABLE) or None, library_name="stepdown")
+        self._hub = HfApi(endpoint=hub_address(), library_name="stepdown")
         self._kind = {"repo_id": shipment.repository, "repo_type": "dataset"}
 
     def run(self) -> Arrived:

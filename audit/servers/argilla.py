@@ -11,7 +11,7 @@ from typing import Any
 
 from stepdown.audit.exchange.argilla import SETTINGS, argilla_record, read_records
 from stepdown.audit.exchange.records import IncomingAnswer, OutgoingStep
-from stepdown.audit.servers.base import ServerFailed
+from stepdown.audit.servers.base import BATCH, ServerFailed
 from stepdown.audit.servers.link import ServerLink
 from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.errors import BadInput, StepdownError
@@ -43,7 +43,8 @@ class ArgillaServer:
 
     def read_ids(self) -> set[str]:
         with _in_plain_words(self._link):
-            return {str(record.id) for record in self._data_set.records(with_suggestions=False, with_responses=False)}
+            listed = self._data_set.records(with_suggestions=False, with_responses=False, batch_size=BATCH)
+            return {str(record.id) for record in listed}
 
     def add(self, steps: Sequence[OutgoingStep]) -> None:
         import argilla
@@ -63,7 +64,7 @@ class ArgillaServer:
     def _exported(self) -> Iterator[dict[str, Any]]:
         with _in_plain_words(self._link):
             accounts = self._accounts()
-            for record in self._data_set.records(with_suggestions=False, with_responses=True):
+            for record in self._data_set.records(with_suggestions=False, with_responses=True, batch_size=BATCH):
                 yield _as_exported(record, accounts)
 
     def _find(self) -> Any:

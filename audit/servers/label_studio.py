@@ -102,11 +102,11 @@ class LabelStudioServer:
             items = answer.get(name) if isinstance(answer, dict) else None
             if not isinstance(items, list):
                 raise self._api.strange(f"no list of {name}")
-            new = [item for item in items if str(item.get("id") if isinstance(item, dict) else item) not in seen]
-            seen.update(str(item.get("id") if isinstance(item, dict) else item) for item in new)
-            yield from new
-            if len(items) < BATCH or not new:
+            new = [item for item in items if _number(item) not in seen]
+            if not new:
                 return
+            seen.update(map(_number, new))
+            yield from new
 
 
 class _Api:
@@ -174,9 +174,7 @@ class _Api:
         if not self._access:
             status, data = self._raw("POST", self._url("token/refresh"), json={"refresh": self._key})
             if status != 200:
-                raise BadInput(
-                    f"{self.link.address} does not take the key in {self.link.key} ({status})", field="--key"
-                )
+                raise self._unknown_key(status)
             try:
                 self._access = str(parsed_json(data.decode("utf-8"))["access"])
             except (ValueError, KeyError, TypeError, RecursionError):
@@ -186,6 +184,11 @@ class _Api:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _number(item: Any) -> str:
+    """What an item of a list is known by."""
+    return str(_mapping(item).get("id", item))
 
 
 def _data(task: Any) -> Mapping[str, Any]:

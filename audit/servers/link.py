@@ -13,7 +13,8 @@ import os
 import re
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
-from urllib.parse import urlsplit
+
+import httpx
 
 from stepdown.audit.store import AuditStore
 from stepdown.builder.common.secrets import SECRETS
@@ -56,10 +57,13 @@ def server_link(
     tool: Tool, address: str, name: str, key: str = "", workspace: str = "", answers: int = 1
 ) -> ServerLink:
     """A link from what a person wrote. Raises BadInput."""
-    parts = urlsplit(address)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+    try:
+        parts = httpx.URL(address)
+    except httpx.InvalidURL:
+        raise BadInput("must be an http or https address", field="ADDRESS") from None
+    if parts.scheme not in {"http", "https"} or not parts.host or parts.query or parts.fragment:
         raise BadInput("must be an http or https address", field="ADDRESS")
-    if parts.username or parts.password:
+    if parts.userinfo:
         raise BadInput("a key does not belong into an address: name its variable with --key", field="ADDRESS")
     if key and not _VARIABLE.fullmatch(key):
         raise BadInput("must be the name of the variable that holds the key", field="--key")

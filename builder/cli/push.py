@@ -11,7 +11,7 @@ from stepdown.builder.cli import console
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
-from stepdown.releases.hub import PushStopped, Shipment, check_repository, in_bytes, prepare, push
+from stepdown.releases.hub import PushStopped, Shipment, check_repository, hub_address, in_bytes, prepare, push
 from stepdown.releases.verify import verify
 
 public_option = click.option(
@@ -53,6 +53,7 @@ def command(release: Path, repository: str, public: bool, dry_run: bool, message
 def check_push(repository: str, *, dry_run: bool, field: str) -> None:
     """What can be known before any work is done. Raises BadInput."""
     check_repository(repository, field)
+    hub_address()
     if not dry_run:
         require("hub", "huggingface_hub")
 

@@ -248,6 +248,7 @@ class LoopbackLabelStudio(LoopbackServer):
         self.tasks: list[dict[str, Any]] = []
         self.access: set[str] = set()
         """Access that was bought and has not expired."""
+        self.longest_page = 100
         self.moved: str = ""
         """Where every request is sent on to, if anywhere."""
 
@@ -291,7 +292,7 @@ class LoopbackLabelStudio(LoopbackServer):
         return self._page(query, found, "results")
 
     def _page(self, query: Query, items: list[Any], name: str) -> Answered:
-        size, page = int(query["page_size"][0]), int(query["page"][0])
+        size, page = min(int(query["page_size"][0]), self.longest_page), int(query["page"][0])
         shown = items[(page - 1) * size : page * size]
         if page > 1 and not shown:
             return 404, {"detail": "Invalid page."}

@@ -224,6 +224,7 @@ WRONG = {
     "nothing known": ([], "ADDRESS: where to? name the server"),
     "no tool": (["http://127.0.0.1:9"], "--tool: say what runs at"),
     "no address": (["localhost:6900", "--tool", "argilla"], "ADDRESS: must be an http or https address"),
+    "no address at all": (["http://[::1", "--tool", "argilla"], "ADDRESS: must be an http or https address"),
     "a key in the address": (["http://me:secret@127.0.0.1:9", "--tool", "argilla"], "name its variable with --key"),
     "a key for a variable": (["http://127.0.0.1:9", "--tool", "argilla", "--key", "a b"], "--key: must be the name"),
     "a workspace": (
@@ -265,6 +266,18 @@ def test_a_personal_token_buys_access_and_buys_it_again_when_that_has_expired(
     server.answer(desk.steps()[0], "ana", "tight")
     server.access = set()
     assert desk.pull().out == "1 verdicts taken, 0 stood already\n"
+
+
+def test_a_server_that_gives_shorter_pages_than_were_asked_for_is_read_to_the_end(
+    studio: tuple[Desk, LoopbackLabelStudio],
+) -> None:
+    desk, server = studio
+    server.longest_page = 2
+    assert desk.push().code == 0
+    assert desk.push_again().out.startswith(f"0 records pushed, {len(desk.steps())} were there")
+    for step in desk.steps():
+        server.answer(step, "ana", "tight")
+    assert desk.pull().out.startswith(f"{len(desk.steps())} verdicts taken")
 
 
 def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(studio: tuple[Desk, LoopbackLabelStudio]) -> None:

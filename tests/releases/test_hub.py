@@ -228,6 +228,13 @@ def test_a_malformed_name_is_refused_before_anything_is_read(name: str) -> None:
     assert (done.code, "ORG/NAME: " in done.err, "\x1b" in done.err) == (2, True, False)
 
 
+@pytest.mark.parametrize("address", ["http://[", "hub.example.org", "ftp://hub.example.org"])
+def test_an_environment_that_names_no_hub_is_told_of(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    done = stepdown("push", "nowhere", NAME)
+    assert (done.code, done.err) == (2, "stepdown: HF_ENDPOINT: must be an http or https address\n")
+
+
 def test_a_release_that_does_not_verify_stays_at_home(sound_release: Path, tmp_path: Path) -> None:
     spoilt = copied(sound_release, tmp_path / "spoilt")
     (spoilt / "README.md").write_text("key: hf_" + "a1" * 20)
