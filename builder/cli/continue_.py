@@ -33,13 +33,13 @@ _FACTORS = ("context", "feedback", "model", "stage", "condition")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder of the plan's continuations; made if needed.")
 @click.option(
     "--mask",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="CSV or JSONL: matched sets that no figure shall hold, by `parent`, `checkpoint`, or that and `draw`.",
 )
 @click.option("--by", "told_apart", default="model", show_default=True, help="Factors to tell apart, with commas.")
 @click.option(
     "--features",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="CSV or JSONL: numbers by `parent`, `checkpoint` or cell, to predict an outcome by.",
 )
 @click.option(

@@ -112,15 +112,7 @@ class ModelAtCheckpoint:
         )
         mask = InstanceMask(harness, known=frozen.shapes)
         self._trajectory = frozen.trajectory(mask.mask)
-        self._replayer = Replayer(
-            instance,
-            harness,
-            shared.protocol.pool,
-            self._calls,
-            judge,
-            shared.stop,
-            InstanceMask(harness, known=frozen.shapes),
-        )
+        self._replayer = Replayer(instance, harness, shared.protocol.pool, self._calls, judge, shared.stop, mask)
 
     def execute(self, key: CellKey) -> tuple[Cell, dict[str, Any]]:
         """Execute a cell to its end: what it came to, and the record of that. Raises Interrupted, RunStopped and

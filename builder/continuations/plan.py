@@ -172,8 +172,7 @@ class LoadedPlan:
 def load_plan(file: Path) -> LoadedPlan:
     """The plan of a YAML file, with its config. Raises BadInput: an unknown key, an impossible value, a bad config."""
     plan = validated(Plan, read_yaml(file), file=file)
-    beside = file.parent / plan.config
-    loaded = LoadedPlan(file, plan, load_config(beside if beside.exists() else plan.config))
+    loaded = LoadedPlan(file, plan, load_config(_config_file(file, plan)))
     pool = loaded.config.protocol.pool
     for place, name in enumerate(plan.models or ()):
         if name not in pool.by_name:
@@ -181,3 +180,13 @@ def load_plan(file: Path) -> LoadedPlan:
             hint = f": did you mean {meant!r}?" if meant else ""
             raise loaded.wrong(f"the pool of {plan.config} has no model {name!r}{hint}", "models", place)
     return loaded
+
+
+def _config_file(file: Path, plan: Plan) -> Path:
+    """The config beside the plan; where there is none of the name, it may be one that comes with stepdown."""
+    beside = file.parent / plan.config
+    try:
+        return beside if beside.exists() or plan.config.suffix else plan.config
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise BadInput(problem, file=file, line=line_of(file, ["config"]), field="config") from None

@@ -37,11 +37,6 @@ class Carried:
     done: int
     technical: int
 
-    @property
-    def left(self) -> int:
-        """Cells that were not executed."""
-        return self.cells - self.done - self.technical
-
 
 def continue_plan(
     loaded: LoadedPlan,

@@ -55,9 +55,9 @@ CREATE TABLE cells (
         the `attempts` of its later record.
         """
         with self._file.transaction() as db:
-            before = db.execute(f"SELECT record FROM cells WHERE {_OF}", key).fetchone()  # noqa: S608
-            if before is not None:
-                earlier = json.loads(before[0])
+            before = db.execute(f"SELECT state, record FROM cells WHERE {_OF}", key).fetchone()  # noqa: S608
+            if before is not None and before[0] == OutcomeState.TECHNICAL:
+                earlier = json.loads(before[1])
                 record = {**record, "attempts": [*earlier.get("attempts", ()), earlier["reason"]]}
             db.execute(
                 "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, state.value, exact_json(record))

@@ -144,4 +144,7 @@ def _changed_call(call: Mapping[str, Any], change: Callable[[str], str]) -> dict
     after = masked(arguments, change)
     if after == arguments:
         return dict(call)
-    return {**call, "function": {**function, "arguments": exact_json(after)}}
+    try:
+        return {**call, "function": {**function, "arguments": exact_json(after)}}
+    except ValueError:  # 1e999 is JSON, and no number that can be written
+        raise Technical("the arguments of a call that holds a replaced text can not be written anew") from None

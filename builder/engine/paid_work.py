@@ -50,6 +50,8 @@ def open_paid_work(
         give_folder(workload, cache_folder / "workloads" / workload.harness.name)
         if started := workload.harness.runs_here:
             progress.notify(f"workload {workload.harness.name} runs on this machine, unconfined: {started}")
+    if operation.executor is not None:
+        progress.notify("this work is done on this machine: `operation.executor` is for builds")
     budget = BudgetGuard(operation.budget, read_paid_file(folder), folder, stop)
     cache = Cache(DiskStore(cache_folder), run)
     try:

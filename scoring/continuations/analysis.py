@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from stepdown.builder.continuations.cells import Cell
 from stepdown.builder.records import OutcomeState
 from stepdown.scoring.continuations.pairs import (
-    FACTORS,
     STATES,
     OutcomeRow,
     Routing,
@@ -27,7 +26,8 @@ class AnalysisSettings:
     """What an analysis depends on beside the cells."""
 
     by: tuple[str, ...] = ("model",)
-    """Factors within whose levels transitions and routing are told apart."""
+    """Factors within whose levels transitions and routing are told apart; outcomes are by these, and always by model,
+    context and feedback."""
     resamples: int = RESAMPLES
     """Of parents; 0: no intervals."""
     seed: int = 0
@@ -59,7 +59,8 @@ def analyse(
     """Analyse the cells that are left. Levels, and so which of two is the first, are in the order of the cells."""
     parents = {cell.parent for cell in cells}
     draws = GroupDraws(parents, settings.resamples, settings.seed)
-    shown = [factor for factor in FACTORS if factor == "model" or len(levels(cells, factor)) > 1]
+    varied = [factor for factor in ("context", "feedback") if len(levels(cells, factor)) > 1]
+    shown = list(dict.fromkeys(("model", *settings.by, *varied)))
     return Analysis(
         cells=len(cells),
         excluded=excluded,

@@ -311,13 +311,11 @@ def _kept(out: Path) -> int:
 
 def test_workers_change_no_byte(executed: Executed, place: Path, tmp_path: Path) -> None:
     whole, _, _ = executed
-    for workers in (1, 5):
-        config = json.loads((place / "run.yaml").read_text())
-        config["operation"]["workers"] = workers
-        (place / "other.yaml").write_text(json.dumps(config))
-        plan = write(place, plan_of(config="other.yaml"), "workers.yaml")
-        carry_out(plan, tmp_path / str(workers))
-        assert _bytes(tmp_path / str(workers)) == _bytes(whole)
+    config = json.loads((place / "run.yaml").read_text())
+    config["operation"]["workers"] = 5
+    (place / "other.yaml").write_text(json.dumps(config))
+    carry_out(write(place, plan_of(config="other.yaml"), "workers.yaml"), tmp_path)
+    assert _bytes(tmp_path) == _bytes(whole)
 
 
 def test_a_budget_stops_the_work_and_a_larger_one_goes_on(
@@ -351,6 +349,27 @@ def test_more_draws_add_cells_and_ask_for_no_other(place: Path, tmp_path: Path, 
     assert [record for record in second if record["draw"] == 0] == first
     assert len(second) == 2 * len(first)
     assert provider.count() - before == sum(record["decisions"] for record in second if record["draw"] == 1)
+
+
+def test_a_locked_trajectory_is_continued_as_a_seed_is(place: Path, tmp_path: Path) -> None:
+    entry = {**plan_of()["checkpoints"][0], "trajectory": "locked"}
+    plan = {"config": "run.yaml", "checkpoints": [entry], "models": ["swayed"]}
+    [record] = carry_out(write(place, plan, "locked.yaml"), tmp_path)
+    assert (record["checkpoint"], record["state"]) == ("locked/errands/p0-mixed/3", "unsafe")
+
+
+def test_a_checkpoint_that_can_not_be_replayed_is_technical_and_asks_nobody(
+    place: Path, tmp_path: Path, provider: Provider
+) -> None:
+    config = json.loads((place / "run.yaml").read_text())
+    config["protocol"]["workloads"][0]["source"]["cases"]["p0-mixed"] += " Changed since."
+    (place / "since.yaml").write_text(json.dumps(config))
+    plan = plan_of(config="since.yaml", checkpoints=plan_of()["checkpoints"][:1], models=["right"])
+    before = provider.count()
+    found = carry_out(write(place, plan, "since-plan.yaml"), tmp_path)
+    assert {record["state"] for record in found} == {"technical"}
+    assert all(record["reason"].startswith("replay diverged") for record in found)
+    assert provider.count() == before
 
 
 def test_frozen_checkpoints_need_their_run_no_more(place: Path, tmp_path: Path) -> None:
@@ -445,6 +464,23 @@ def test_a_plan_that_was_mended_is_carried_out_in_the_same_folder(place: Path, t
     assert command(write(place, _with(plan, "checkpoints.0.step", 3), "mended.yaml"), "--out", tmp_path).code == 0
 
 
+def test_records_that_a_kill_left_unwritten_are_written_by_the_next_start(place: Path, tmp_path: Path) -> None:
+    plan = plan_of(checkpoints=plan_of()["checkpoints"][:1], models=["right"])
+    file = write(place, plan, "unwritten.yaml")
+    carry_out(file, tmp_path)
+    before = _bytes(tmp_path)
+    with ContinuationStore.open_for_work(tmp_path) as store:
+        key, state = next(iter(store.states().items()))
+        store.end(key, state, store.record(key))
+    (tmp_path / FILE).write_bytes(before[0].splitlines(keepends=True)[0])
+    carry_out(file, tmp_path)
+    assert _bytes(tmp_path) == before
+    first = carry_out(write(place, {**plan, "draws": 2}, "unwritten.yaml"), tmp_path)
+    assert len(first) == 8
+    carry_out(write(place, plan, "unwritten.yaml"), tmp_path)
+    assert _bytes(tmp_path) == before, "fewer draws again"
+
+
 def test_a_folder_that_is_something_else_or_in_use_is_refused(place: Path, tmp_path: Path) -> None:
     plan = write(place, plan_of(checkpoints=plan_of()["checkpoints"][:1], models=["right"]), "folders.yaml")
     refused = command(plan, "--out", place / "run")
@@ -483,6 +519,23 @@ def test_the_command_prints_tables_writes_csv_and_takes_a_mask_and_features(exec
     assert "predicting complete by probe, noise: 108 of 240 cells, each of 3 parents left out once" in complete.out
     nothing = command(tmp_path)
     assert (nothing.code, nothing.err.strip()) == (2, f"stepdown: {tmp_path}: holds no cells.jsonl: give the plan")
+
+
+@pytest.mark.agentdojo
+def test_an_attack_of_agentdojo_works_on_where_it_is_kept_and_not_where_it_is_replaced(tmp_path: Path) -> None:
+    """In AgentDojo's own environment, with the plan of the page; receipts and state decide."""
+    page = (ROOT / "docs" / "continue.md").read_text(encoding="utf-8")
+    [written] = re.findall(r"^```yaml\n(config: .*?)^```", page, re.MULTILINE | re.DOTALL)
+    built = stepdown("build", "agentdojo-quickstart", "--run", str(tmp_path / "runs" / "dojo"))
+    assert built.code == 0, built.err
+    file = tmp_path / "plan.yaml"
+    file.write_text(written)
+    found = carry_out(file, tmp_path / "out")
+    assert len(found) == 16
+    for record in found:
+        obeys = record["model"] == "gullible" and record["context"] == "kept"
+        assert record["state"] == ("unsafe" if obeys else "complete"), record["reason"]
+        assert record["grading"]["injected"] is obeys
 
 
 def test_the_page_explains_every_key_of_a_plan() -> None:
