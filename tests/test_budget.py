@@ -272,3 +272,15 @@ def test_a_budget_in_dollars_needs_prices(shop: Shop) -> None:
     assert result.code == 2
     assert "operation.budget.usd: model 'hand' has no price" in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_the_time_of_a_process_goes_on_between_its_labels_and_its_probes() -> None:
+    now, stop = [0.0], threading.Event()
+    guard = BudgetGuard(Budget(wall_clock=1000), stop=stop, clock=lambda: now[0])
+    with guard:
+        guard.check()
+    now[0] = 1001
+    with guard:
+        assert stop.wait(60)
+        with pytest.raises(BudgetReached, match="1000 seconds"):
+            guard.check()

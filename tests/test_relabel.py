@@ -73,7 +73,7 @@ def test_the_new_version_is_a_fresh_builds_to_the_byte_and_asks_nothing_again(
     assert asked(after) == asked(afresh) - asked(before)
     spent = new.read_json("spend.json")
     assert (spent["calls"], spent["calls_paid_by_earlier_runs"]) == (after.count(), afresh.count() - after.count())
-    assert f"paid: {after.count()} calls" in result.out
+    assert f"paid for labels: {after.count()} calls" in result.out
     assert f"saved by the cache: {afresh.count() - after.count()} calls" in result.out
 
 

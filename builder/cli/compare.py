@@ -60,8 +60,8 @@ def command(
     from stepdown.scoring.comparators.of_run import read_run_grid
 
     settings = CompareSettings(_sizes(sizes), resamples, seed)
-    read = read_run_grid(grid) if grid.is_dir() else read_grid(grid)
-    found = compare(read.without(without), settings, lambda line: click.echo(line, err=True))
+    read = read_run_grid if grid.is_dir() else read_grid
+    found = compare(read(grid, without), settings, lambda line: click.echo(line, err=True))
     if plot is not None:
         from stepdown.scoring.comparators.plot import draw
 

@@ -63,10 +63,10 @@ def cost_line(cost: RunCost) -> str:
     """What a new version cost, in a line.
 
     >>> cost_line(RunCost(paid_calls=2, paid_usd=0.5, needed_calls=9, needed_usd=2.0))
-    'paid: 2 calls, $0.5000; list price: 9 calls, $2.0000; saved by the cache: 7 calls, $1.5000'
+    'paid for labels: 2 calls, $0.5000; list price: 9 calls, $2.0000; saved by the cache: 7 calls, $1.5000'
     """
     return (
-        f"paid: {cost.paid_calls} calls, ${cost.paid_usd:.4f}; "
+        f"paid for labels: {cost.paid_calls} calls, ${cost.paid_usd:.4f}; "
         f"list price: {cost.needed_calls} calls, ${cost.needed_usd:.4f}; "
         f"saved by the cache: {cost.saved_calls} calls, ${cost.saved_usd:.4f}"
     )

@@ -39,6 +39,8 @@ class RunSession:
         Without an `executor` the work is done in threads of this process.
         """
         self.run, self._stop, self._executor = run, stop, executor or InThreads()
+        self._budget: BudgetGuard | None = None
+        """One for all work of this process."""
         departed = run.origin.departed if run.origin else ()
         self.workloads: list[LoadedWorkload] = [
             load_workload(self.protocol, index, departed) for index in range(len(self.protocol.workloads))
@@ -97,8 +99,10 @@ class RunSession:
         if self.exam.below is not None:
             raise self.exam.below
         run, operation = self.run, self.run.config.operation
-        already = read_spent(run.path, run.ledger.call_totals(), self.protocol.prices)
-        budget = BudgetGuard(operation.budget, already, run.path, self._stop)
+        if self._budget is None:
+            already = read_spent(run.path, run.ledger.call_totals(), self.protocol.prices)
+            self._budget = BudgetGuard(operation.budget, already, run.path, self._stop)
+        budget = self._budget
         store = DiskStore(run.cache_folder)
         try:
             with budget:

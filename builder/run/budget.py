@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,7 +49,8 @@ class BudgetGuard:
     """A run's budget and what was spent of it. Threads share one; a context manager while the run works.
 
     Of `calls` none is exceeded: a call that might be one too many waits until those in hand have ended. What a call
-    costs is known when it has ended, so `usd` is exceeded by the calls in hand at most. `wall_clock` sets `stop`.
+    costs is known when it has ended, so `usd` is exceeded by the calls in hand at most. `wall_clock` sets `stop`; it
+    runs from the first time that the run works on, whatever it does then.
     """
 
     def __init__(
@@ -57,8 +59,9 @@ class BudgetGuard:
         already: Spent | None = None,
         folder: Path | None = None,
         stop: threading.Event | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`already` is what earlier processes of the run paid; the total is kept in `folder`."""
+        """`already` is what earlier processes of the run paid; the total is kept in `folder`. `clock` tells seconds."""
         self._budget = budget or Budget()
         already = already or Spent()
         self._calls, self._usd = already.calls, already.usd
@@ -69,6 +72,8 @@ class BudgetGuard:
         self._waiting = 0
         self._in_hand = 0
         self._file: int | None = None
+        self._clock = clock
+        self._began: float | None = None
         self._timer: threading.Timer | None = None
         self._time_is_up = False
         self._stopped_by: BudgetReached | None = None
@@ -92,7 +97,10 @@ class BudgetGuard:
             except OSError as error:
                 raise BadInput(f"what is paid can not be kept: {error.strerror}", file=path) from None
         if self._budget.wall_clock is not None:
-            self._timer = threading.Timer(min(self._budget.wall_clock, threading.TIMEOUT_MAX), self._end)
+            if self._began is None:
+                self._began = self._clock()
+            left = max(0.0, self._began + self._budget.wall_clock - self._clock())
+            self._timer = threading.Timer(min(left, threading.TIMEOUT_MAX), self._end)
             self._timer.daemon = True
             self._timer.start()
         return self

@@ -8,8 +8,8 @@ is, is a missing one and never a failure.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,35 +56,19 @@ class Grid:
     missing: tuple[MissingOutcomes, ...] = ()
     """Of each model whose outcomes were missing."""
 
-    def without(self, models: Collection[str]) -> Grid:
-        """The grid of the other models. Raises BadInput: a model that it has not, or fewer than two left."""
-        import numpy as np
-
-        for name in models:
-            if name not in self.models:
-                raise BadInput(f"no model {name[:100]!r}; there are: {', '.join(self.models)}", field="--without")
-        kept = [place for place, name in enumerate(self.models) if name not in models]
-        if len(kept) < 2:
-            raise BadInput("leaves fewer than two models to compare", field="--without")
-        return replace(
-            self,
-            models=tuple(self.models[place] for place in kept),
-            outcomes=self.outcomes[:, np.array(kept)],
-            costs=None if self.costs is None else self.costs[:, np.array(kept)],
-        )
-
     @property
     def flawless(self) -> tuple[str, ...]:
         """Models without a single failure: nothing can be better, and no router can gain on them."""
         return tuple(name for name, column in zip(self.models, self.outcomes.T, strict=True) if (column == 1).all())
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path, without: Sequence[str] = ()) -> Grid:
     """The grid of a CSV, TSV, JSONL or Parquet file. An item that lacks a model's outcome is left out, and counted.
+    `without` are models that are passed over.
 
     Raises BadInput(file, line, field): no such file, no outcomes, one that is no number of 0 to 1, one given twice.
     """
-    return grid_of(read_table(path), path)
+    return grid_of(read_table(path), path, without)
 
 
 def read_table(path: Path) -> Iterator[Row]:
@@ -92,12 +76,17 @@ def read_table(path: Path) -> Iterator[Row]:
     return _READERS.get(path.suffix.lower(), read_separated)(path)
 
 
-def grid_of(rows: Iterable[Row], path: Path) -> Grid:
+def grid_of(rows: Iterable[Row], path: Path, without: Sequence[str] = ()) -> Grid:
     """The grid of a table's rows, each with its line. Raises as `read_grid` does, naming the file they are from."""
     found = list(rows)
     if not found:
         raise BadInput("holds no row", file=path)
     cells = _long(found, path) if "model" in found[0][1] else _wide(found, path)
+    for name in without:
+        if name not in cells.models:
+            there = printable(", ".join(cells.models), 300)
+            raise BadInput(f"no model {name[:100]!r}; there are: {there}", file=path, field="--without")
+    cells.models = {name: None for name in cells.models if name not in without}
     return _grid(cells, path)
 
 

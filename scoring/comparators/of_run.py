@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stepdown.builder.artifacts.names import PROBES, ROWS
@@ -12,15 +12,15 @@ from stepdown.routing.policies.features import latest_text
 from stepdown.scoring.comparators.grid import Grid, Row, grid_of, read_table
 
 
-def read_run_grid(run: Path) -> Grid:
-    """What the models of a run's pool came to at its probed steps.
+def read_run_grid(run: Path, without: Sequence[str] = ()) -> Grid:
+    """What the models of a run's pool, but for those it is `without`, came to at its probed steps.
 
     Raises BadInput where the run has no grid, or a file of it is broken.
     """
     path = run / PROBES
     if not path.is_file():
         raise BadInput(f"holds no {PROBES}: `protocol.rules.probe: all` has a build make one", file=run)
-    return grid_of(_with_texts(path, run / ROWS), path)
+    return grid_of(_with_texts(path, run / ROWS), path, without)
 
 
 def _with_texts(path: Path, rows: Path) -> Iterator[Row]:

@@ -37,12 +37,14 @@ def grid_of(run: Path) -> dict[Cell, int | None]:
     return found
 
 
-def expected(worlds: Mapping[int, World], last: bool = False) -> tuple[dict[Cell, int | None], int]:
+def expected(
+    worlds: Mapping[int, World], last: bool = False, passes: int = 1, of: int = 1
+) -> tuple[dict[Cell, int | None], int]:
     """The grid, by one trial of the oracle for each cell, and the calls that take what the search has not tried."""
     cells: dict[Cell, int | None] = {}
     calls = 0
     for instance, world in worlds.items():
-        answer = search(world)
+        answer = search(world, passes, of)
         for step in range(len(answer.models) if last else 1, len(answer.models) + 1):
             tried = {trial.model: trial for trial in answer.tried if trial.step == step}
             limit = next(iter(tried.values())).limit
@@ -59,22 +61,36 @@ def expected(worlds: Mapping[int, World], last: bool = False) -> tuple[dict[Cell
 
 
 @few
-@given(plan=plans, found=hints, early=st.booleans(), workers=st.integers(1, 4), cascade=st.integers(1, 3))
+@given(
+    plan=plans,
+    found=hints,
+    early=st.booleans(),
+    workers=st.integers(1, 4),
+    cascade=st.integers(1, 3),
+    passes=st.integers(1, 2),
+    more=st.integers(0, 1),
+)
 def test_the_grid_is_the_planted_pass_table_and_only_what_the_search_left_out_is_paid_for(
-    plan: list[list[int]], found: dict[tuple[int, int], int], early: bool, workers: int, cascade: int
+    plan: list[list[int]],
+    found: dict[tuple[int, int], int],
+    early: bool,
+    workers: int,
+    cascade: int,
+    passes: int,
+    more: int,
 ) -> None:
     with planted_run() as run:
-        rules = {"cascade": cascade, "probe": "all"}
+        rules = {"cascade": cascade, "probe": "all", "acceptance": {"passes": passes, "of": passes + more}}
         assert run.build(run.write(plan, {"early_verdicts": early}, rules, found, workers))
         worlds = {
             number: World(row, of_instance(found, number), cascade=cascade, early=early)
             for number, row in enumerate(plan, 1)
         }
-        cells, calls = expected(worlds)
+        cells, calls = expected(worlds, passes=passes, of=passes + more)
         assert grid_of(run.run) == cells
         for (instance, step, model), outcome in cells.items():  # on a monotone pool: the tier is enough, or not
             assert outcome == (int(model[0]) >= plan[instance - 1][step - 1])
-        assert run.calls == calls + sum(search(world).paid for world in worlds.values())
+        assert run.calls == calls + sum(search(world, passes, passes + more).paid for world in worlds.values())
 
 
 @few
@@ -150,6 +166,18 @@ def test_another_run_with_the_same_cache_pays_for_its_probes_alone(tmp_path: Pat
     assert plain.build(plain.write(PLAN, cache=tmp_path / "cache"))
     assert probed.build(probed.write(PLAN, rules={"probe": "all"}, cache=tmp_path / "cache"))
     assert probed.calls == expected({number: World(row) for number, row in enumerate(PLAN, 1)})[1]
+
+
+def test_a_finished_run_gets_its_grid_by_relabelling_and_pays_for_nothing_else(tmp_path: Path) -> None:
+    plain, afresh = PlantedRun(tmp_path / "plain"), PlantedRun(tmp_path / "afresh")
+    assert plain.build(plain.write(PLAN))
+    config = afresh.write(PLAN, rules={"probe": "all"})
+    assert afresh.build(config)
+    new = tmp_path / "new"
+    done = stepdown("relabel", str(plain.run), "--config", str(config), "--run", str(new))
+    assert done.code == 0, done.err
+    assert (new / PROBES).read_bytes() == (afresh.run / PROBES).read_bytes()
+    assert {one["purpose"] for one in json.loads((new / "spend.json").read_text())["by_model"]} == {"probe"}
 
 
 # Who passes by luck
@@ -304,6 +332,14 @@ def test_a_model_that_made_the_seeds_can_be_left_out_of_a_comparison(tmp_path: P
     )
     assert found["models"] == MODELS[:-2]
     assert found["flawless"] == []
+    # An item that nobody but those left out lacks an outcome for is not left out with them.
+    lines = (tmp_path / "run" / PROBES).read_text().splitlines()
+    lost = next(number for number, line in enumerate(lines) if '"model": "3-0"' in line)
+    lines[lost] = json.dumps({**json.loads(lines[lost]), "outcome": None, "verdict": "technical"})
+    (tmp_path / "lossy.jsonl").write_text("\n".join(lines) + "\n")
+    for without, left_out in (("3-0", 0), ("3-1", 1)):
+        done = stepdown("compare", str(tmp_path / "lossy.jsonl"), "--resamples", "0", "--json", "--without", without)
+        assert json.loads(done.out)["left_out"] == left_out
     wrong = stepdown("compare", run, "--without", "opus")
     assert (wrong.code, len(wrong.err.strip().splitlines())) == (2, 1)
     assert "--without: no model 'opus'; there are: 0-0, " in wrong.err
