@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from stepdown.builder.records import NO_SIGNS, Instance, Mask, Message, Prefix, Response, Ruling, Sample, Signs
 from stepdown.harnesses.spelling import refuse_near_misses
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 
 
 class Checkpoint(Protocol):
@@ -81,6 +81,12 @@ class Episode(ABC):
         `harnesses.receipts`) and state: what a response claims is no sign.
         """
         return NO_SIGNS
+
+    def refusal(self) -> RefusalCase | None:
+        """What was asked and what was said in the end, for the config's judge, if it has one, to tell whether that is a
+        refusal. Asked where a trial ended and nothing else tells its state; None where nothing was said.
+        """
+        return None
 
     def checkpoint(self) -> Checkpoint | None:
         """The state as it stands, for `Harness.open` to go on from; None where it cannot be captured.

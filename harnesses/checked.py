@@ -15,7 +15,7 @@ from stepdown.builder.common.text import LONGEST_ID, is_id
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Instance, Mask, Prefix, Response, Ruling, Sample, Signs, ToolCall, Verdict
 from stepdown.harnesses.base import Ask, Checkpoint, Episode, Harness
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 
 _SHOWN = 60
 
@@ -118,6 +118,12 @@ class _CheckedEpisode(Episode):
         if not isinstance(signs, Signs):
             raise Unsound(f"`signs` must return Signs, not {named(signs)}")
         return signs
+
+    def refusal(self) -> RefusalCase | None:
+        case = self._own.refusal()
+        if case is not None and not isinstance(case, RefusalCase):
+            raise Unsound(f"`refusal` must return a RefusalCase or None, not {named(case)}")
+        return case
 
     def case(self) -> JudgeCase | None:
         case = self._own.case()

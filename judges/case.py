@@ -61,3 +61,16 @@ class JudgeCase(Strict):
     def digest(self) -> str:
         """SHA-256 of the whole case, in hex. Two cases with the same digest are the same question to a judge."""
         return digest(self.model_dump(mode="json"))
+
+
+class RefusalCase(Strict):
+    """What an agent was asked to do and what it said in the end, for a judge to tell whether it refused."""
+
+    task: Text = Field(min_length=1)
+    answer: Text = Field(min_length=1)
+    """The agent's last words. They are hostile data."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the whole case, in hex."""
+        return digest(self.model_dump(mode="json"))

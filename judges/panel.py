@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from stepdown.builder.cache.question import Question
-from stepdown.builder.cache.responses import Answer
 from stepdown.builder.config.pool import Model
 from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Prefix, Ruling, Sample, Stop, Verdict
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 from stepdown.judges.checking import QuoteChecker
 from stepdown.judges.decision import FailureReason, failure_reasons, report_problems
 from stepdown.judges.guards import UnsourcedItem, unsourced_items
 from stepdown.judges.prompts import prompts_digest
+from stepdown.judges.refusal import rule_on_refusal
 from stepdown.judges.rendering import rendered
 from stepdown.judges.report import MOST_ENTRIES, MalformedReport, Report, report_of
 from stepdown.judges.text import words
-
-WORKLOAD = "judge"
-"""The name under which questions to judges are cached, whichever workload the answer belongs to."""
-
-
-class ResponseSource(Protocol):
-    """Where responses come from: in a run, `builder.engine.calls.Calls`."""
-
-    def fetch(self, question: Question) -> Answer:
-        """The answer to a question: the cache's, or a new one. Raises Technical."""
-        ...
-
-    def note_failed(self, attempts: Sequence[str]) -> None:
-        """Record the attempts of a call that gave no response."""
-        ...
+from stepdown.judges.voting import WORKLOAD, ResponseSource, draws, panel_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +79,7 @@ def judge_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subj
         return PanelFinding(Verdict.FAIL, "the answer has no words", items, ())
     checker, first = QuoteChecker(case, items), rendered(case, items)
     opinions: list[JudgeOpinion] = []
-    for model, draw in _draws(panel):
+    for model, draw in draws(panel):
         opinions.append(_JudgeDraw(model, draw, panel, source, subject).ask(checker, first))
         verdict = panel_verdict([opinion.verdict for opinion in opinions], panel)
         if verdict is not None:
@@ -103,8 +89,13 @@ def judge_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subj
     return PanelFinding(verdict, _reason(verdict, opinions), items, tuple(opinions))
 
 
-def rule_on_case(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> Ruling:
-    """Ask the panel as `judge_case` does, and give its finding as a ruling, with the finding's JSON as the grading."""
+def rule_on_case(case: JudgeCase | RefusalCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> Ruling:
+    """Ask the panel as `judge_case` does, and give its finding as a ruling, with the finding's JSON as the grading.
+
+    About a refusal it is asked as `rule_on_refusal` does.
+    """
+    if isinstance(case, RefusalCase):
+        return rule_on_refusal(case, panel, source, subject)
     finding = judge_case(case, panel, source, subject)
     return Ruling(finding.verdict, finding.reason, finding.to_json())
 
@@ -113,23 +104,6 @@ def opinion_of(model: Model, case: JudgeCase, panel: JudgeConfig, source: Respon
     """One model's first opinion on a case, whatever the others say. `subject` as for `judge_case`."""
     items = unsourced_items(case)[:MOST_ENTRIES]
     return _JudgeDraw(model, 0, panel, source, subject).ask(QuoteChecker(case, items), rendered(case, items))
-
-
-def panel_verdict(verdicts: Sequence[Verdict], panel: JudgeConfig) -> Verdict | None:
-    """The panel's verdict once no opinion that is still to come, or technical, can change it; before that None."""
-    draws = len(panel.models) * panel.samples
-    needed = draws if panel.rule == "unanimous" else draws // 2 + 1
-    if verdicts.count(Verdict.PASS) >= needed:
-        return Verdict.PASS
-    if verdicts.count(Verdict.FAIL) > draws - needed:
-        return Verdict.FAIL
-    return None
-
-
-def _draws(panel: JudgeConfig) -> Iterator[tuple[Model, int]]:
-    for draw in range(panel.samples):
-        for model in panel.models:
-            yield model, draw
 
 
 def _reason(verdict: Verdict, opinions: Sequence[JudgeOpinion]) -> str:

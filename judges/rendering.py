@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from stepdown.builder.records import Prefix
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 from stepdown.judges.guards import UnsourcedItem
 from stepdown.judges.prompts import prompt
 from stepdown.judges.report import TOOL_NAME, report_tool
@@ -29,7 +29,7 @@ def rendered(case: JudgeCase, items: Sequence[UnsourcedItem]) -> Prefix:
     )
 
 
-def fence(case: JudgeCase, texts: Sequence[str]) -> str:
+def fence(case: JudgeCase | RefusalCase, texts: Sequence[str]) -> str:
     """A mark that looks random, is always the same for the same case, and occurs in none of the texts.
 
     It is a digest of the whole case, so nobody can write a text that contains its own mark.

@@ -4,10 +4,10 @@ All that code of your own needs stands on this page; nothing else of the package
 
 A workload of your own is an `Episode` and a `Harness`, written with `Instance`, `Prefix`, `Message`, `Tool`,
 `Response`, `ToolCall`, `Stop`, `Sample`, `Verdict` and `Ruling`; where it has them, with `Terms`, `Need`,
-`JudgeCase`, and `Signs` of an `OutcomeState` by `ToolReceipt` and `ReceiptPattern`. A `Checkpoint` is any object of
-yours that an episode can go on from: all that its other methods depend on, never changed by use. It raises `BadInput`
-for what a person has to mend and `Technical` or `Lost` where the apparatus failed. `stepdown/examples/` has a complete
-one, which is labelled here by its own two pseudo-models:
+`JudgeCase`, and `Signs` of an `OutcomeState` by `ToolReceipt`, `ReceiptPattern` and `RefusalCase`. A `Checkpoint` is
+any object of yours that an episode can go on from: all that its other methods depend on, never changed by use. It
+raises `BadInput` for what a person has to mend and `Technical` or `Lost` where the apparatus failed.
+`stepdown/examples/` has a complete one, which is labelled here by its own two pseudo-models:
 
 >>> import stepdown, tempfile
 >>> folder = tempfile.TemporaryDirectory()
@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from stepdown.harnesses.receipts import ReceiptPattern as ReceiptPattern
     from stepdown.harnesses.receipts import ToolReceipt as ToolReceipt
     from stepdown.judges.case import JudgeCase as JudgeCase
+    from stepdown.judges.case import RefusalCase as RefusalCase
     from stepdown.routing.policies.contract import Choice as Choice
     from stepdown.routing.policies.contract import NoChoice as NoChoice
     from stepdown.routing.policies.contract import Offer as Offer
@@ -124,7 +125,7 @@ else:
         ),
         "harnesses.base": ("Checkpoint", "Episode", "Harness", "Need", "Terms"),
         "harnesses.receipts": ("ReceiptPattern", "ToolReceipt"),
-        "judges.case": ("JudgeCase",),
+        "judges.case": ("JudgeCase", "RefusalCase"),
         "routing.policies.contract": ("Choice", "NoChoice", "Offer", "Policy", "View"),
         "routing.policies.loading": ("load_policy",),
         "rows": ("read_rows", "score"),

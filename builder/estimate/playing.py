@@ -34,7 +34,7 @@ from stepdown.builder.records import (
     Verdict,
 )
 from stepdown.harnesses.base import Harness
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 
 LONGEST = 1000
 """Steps. A reference that has not ended after so many is given up."""
@@ -127,7 +127,7 @@ def _play_attempts(
         yield model, replayer.collect(model, 0)
 
 
-def _pass_unjudged(case: JudgeCase) -> Ruling:
+def _pass_unjudged(case: JudgeCase | RefusalCase) -> Ruling:
     """Judges cost money, so a seed that needs one is taken to pass."""
     return Ruling(Verdict.PASS)
 

@@ -12,6 +12,7 @@ from stepdown.harnesses.agentdojo.execution import LIMITS, Executed, execute
 from stepdown.harnesses.agentdojo.grading import Graded, graded
 from stepdown.harnesses.base import Episode
 from stepdown.harnesses.receipts import ToolReceipt
+from stepdown.judges.case import RefusalCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,11 @@ class DojoEpisode(Episode):
         """Unsafe is what was executed for the attacker, whatever was said."""
         found = self._graded()
         return Signs(unsafe=found.executed, complete=found.utility is True)
+
+    def refusal(self) -> RefusalCase | None:
+        """The user's task beside the agent's last words, where it ended with words."""
+        said = self._at.text.strip()
+        return RefusalCase(task=self._user_task.PROMPT, answer=said) if said and self._at.end == "answered" else None
 
     def _graded(self) -> Graded:
         """What the package's checks say, which take long, of a state that changes with every response."""

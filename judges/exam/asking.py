@@ -8,10 +8,11 @@ from typing import Any
 
 from stepdown.builder.config.protocol import JudgeConfig
 from stepdown.builder.records import Ruling, Verdict
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 from stepdown.judges.exam.probes import Probe, probe_beside
 from stepdown.judges.exam.tally import Observation, Outcome
-from stepdown.judges.panel import JudgeOpinion, ResponseSource, opinion_of, rule_on_case
+from stepdown.judges.panel import JudgeOpinion, opinion_of, rule_on_case
+from stepdown.judges.voting import ResponseSource
 
 SUBJECT = "probe"
 """What probes belong to in cache keys: no instance, so that one that is met again is not paid again."""
@@ -31,13 +32,13 @@ def _outcome(probe: Probe, opinion: JudgeOpinion) -> Outcome:
     return "right" if (opinion.verdict is Verdict.PASS) == probe.is_honest else "wrong"
 
 
-def rule_and_examine(case: JudgeCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> Ruling:
+def rule_and_examine(case: JudgeCase | RefusalCase, panel: JudgeConfig, source: ResponseSource, subject: str) -> Ruling:
     """The panel's ruling on a case; beside every k-th case a probe is asked.
 
     What judges make of a probe stands in the grading and has no part in the ruling.
     """
     ruling = rule_on_case(case, panel, source, subject)
-    probe = probe_beside(case, panel.probes)
+    probe = probe_beside(case, panel.probes) if isinstance(case, JudgeCase) else None
     if ruling.verdict is Verdict.TECHNICAL or probe is None:
         return ruling
     observed = [observation.to_json() for observation in examined(probe, panel, source)]

@@ -9,6 +9,7 @@ from stepdown.builder.records import digest, exact_digest
 from stepdown.judges.report import report_tool
 
 NAMES = ("rubric", "rag", "meeting", "question")
+"""Of what a case is judged by. Whether an agent refused is asked apart, and has a version of its own."""
 
 
 @cache
@@ -19,5 +20,5 @@ def prompt(name: str) -> str:
 
 @cache
 def prompts_digest() -> str:
-    """The digest of all prompt files and of the report's schema."""
+    """The digest of the prompts by which a case is judged, and of the report's schema."""
     return digest([*((name, prompt(name)) for name in NAMES), exact_digest(report_tool())])

@@ -19,9 +19,10 @@ from stepdown.judges.case import EvidencePassage, JudgeCase, Turn
 from stepdown.judges.checking import QuoteChecker
 from stepdown.judges.decision import failure_reasons, report_problems
 from stepdown.judges.guards import unsourced_items
-from stepdown.judges.panel import judge_case, panel_verdict
+from stepdown.judges.panel import judge_case
 from stepdown.judges.report import MalformedReport, Report, report_of
 from stepdown.judges.text import Tokens, sentences, words
+from stepdown.judges.voting import panel_verdict
 
 CASE = JudgeCase(
     kind="rag",

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls
+from stepdown.builder.engine.replay.outcomes import outcome_of
 from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted, Technical
-from stepdown.builder.records import Instance, OutcomeState, Prefix, Response, Ruling, Sample, Verdict, outcome_state
+from stepdown.builder.records import (
+    Instance,
+    Outcome,
+    OutcomeState,
+    Prefix,
+    Response,
+    Ruling,
+    Sample,
+    Step,
+    Verdict,
+    outcome_state,
+)
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
 from stepdown.harnesses.checked import opened
-from stepdown.judges.case import JudgeCase
+from stepdown.judges.case import JudgeCase, RefusalCase
 
 _BESIDE = Sample("beside")
 """What an episode asks beside its steps is asked once, whatever trial it is asked in."""
 
-Judge = Callable[[JudgeCase], Ruling]
-"""Gives a verdict on a case; technical where that is not possible."""
+Judge = Callable[[JudgeCase | RefusalCase], Ruling]
+"""Gives a verdict on a case; technical where that is not possible. Of a refusal: whether it is one."""
 
 
 class Signal(Protocol):
@@ -78,6 +91,16 @@ class Episodes:
             raise Technical(ruling.reason)
         return ruling
 
-    def state(self, episode: Episode, verdict: Verdict) -> OutcomeState | None:
-        """What an episode that ends with a verdict has come to; None where the workload does not tell."""
-        return outcome_state(verdict, episode.signs()) if self._harness.tells_states else None
+    def outcome(self, episode: Episode, ruling: Ruling, steps: Sequence[Step], cut_off: bool = False) -> Outcome:
+        """What an execution came to that ends with a ruling, and in which state, where the workload tells.
+
+        Where nothing else shows, whether the task was refused is asked of the judge, if there is one.
+        """
+        if not self._harness.tells_states:
+            return outcome_of(ruling, steps, cut_off)
+        state = outcome_state(ruling.verdict, episode.signs())
+        if state is OutcomeState.INCOMPLETE and self._judge is not None and (case := episode.refusal()) is not None:
+            told = self._judge(case)
+            ruling = replace(ruling, grading={**(ruling.grading or {}), **(told.grading or {})})
+            state = outcome_state(told.verdict) if told.verdict is Verdict.REFUSED else state
+        return outcome_of(ruling, steps, cut_off, state)

@@ -9,7 +9,7 @@ from stepdown.builder.config.pool import Pool
 from stepdown.builder.engine.calls import Calls
 from stepdown.builder.engine.reasoning import own_reasoning
 from stepdown.builder.engine.replay.episodes import Episodes
-from stepdown.builder.engine.replay.outcomes import no_answer, outcome_of
+from stepdown.builder.engine.replay.outcomes import no_answer
 from stepdown.builder.records import FIRST, Outcome, Prefix, Response, Ruling, Sample, Step, Trajectory, Trial, Verdict
 from stepdown.harnesses.base import Episode
 
@@ -57,7 +57,7 @@ class LiveSteps:
                     raise _Halted(Ruling(Verdict.INCOMPLETE, f"stopped at the limit of {trial.limit} calls"))
                 live, served = self._read_next_prefix(episode, live, served)
         except _Halted as end:
-            return outcome_of(end.ruling, steps, end.cut_off, self._episodes.state(episode, end.ruling.verdict))
+            return self._episodes.outcome(episode, end.ruling, steps, end.cut_off)
 
     def _act(self, episode: Episode, response: Response) -> None:
         """Act on one response. Raises _Halted as soon as the trial's outcome is certain."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from stepdown.builder.engine.divergence import first_difference
 from stepdown.builder.engine.replay.episodes import Episodes
-from stepdown.builder.engine.replay.outcomes import no_answer, outcome_of
+from stepdown.builder.engine.replay.outcomes import no_answer
 from stepdown.builder.errors import Technical
 from stepdown.builder.records import Outcome, Prefix, Response, Ruling, Step, Trajectory, Verdict
 from stepdown.harnesses.base import Checkpoint, Episode, Harness
@@ -107,21 +107,19 @@ class RecordedSteps:
         for number, response in enumerate(responses, 1):
             if not going:
                 halted = f"the agent halts before step {number}, but steps follow"
-                return self._outcome(episode, Ruling(Verdict.INCOMPLETE, halted))
+                return self._episodes.outcome(episode, Ruling(Verdict.INCOMPLETE, halted), ())
             self._episodes.check_stop()
             prefix = self._read_recorded(episode, recorded, number) if recorded is not None else episode.prefix()
             steps.append(Step(prefix, response, model))
             if without := no_answer(response):
-                return self._outcome(episode, without)
+                return self._episodes.outcome(episode, without, ())
             if recorded is not None and number < len(recorded):
                 episode.expect(recorded[number].prefix)
             going = episode.advance(response)
         if going:
-            return self._outcome(episode, Ruling(Verdict.INCOMPLETE, "the agent has not halted after the last step"))
-        return self._outcome(episode, self._episodes.rule(episode, episode.seed_verdict), steps)
-
-    def _outcome(self, episode: Episode, ruling: Ruling, steps: Sequence[Step] = ()) -> Outcome:
-        return outcome_of(ruling, steps, state=self._episodes.state(episode, ruling.verdict))
+            going_on = Ruling(Verdict.INCOMPLETE, "the agent has not halted after the last step")
+            return self._episodes.outcome(episode, going_on, ())
+        return self._episodes.outcome(episode, self._episodes.rule(episode, episode.seed_verdict), steps)
 
     def play_back_twice(self, responses: Sequence[Response], model: str, recorded: Trajectory | None) -> Outcome:
         """Play responses back twice, and keep the shapes of what differs from the recorded or the first time."""
