@@ -20,7 +20,9 @@ public_option = click.option(
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would go, and where; needs no network and no token."
 )
-message_option = click.option("--message", default="", help="Of the commit; the release's name, version and counts.")
+message_option = click.option(
+    "--message", default="", help="Of the commit; its name, version and counts where none is given."
+)
 
 
 @click.command("push")
