@@ -67,7 +67,7 @@ def label_run(
 
     A budget that is reached, and a judge that falls below its bar, end the work as blocked instances do: what is
     finished is in the files. Raises BadInput, RunStopped or Interrupted; what was paid for is then kept, and the files
-    are as they were.
+    are as they were, or as labelling left them where probes were begun.
     """
     watcher, stop = watcher or Watcher(), stop or threading.Event()
     with open_for_work(folder, config, origin) as run:
@@ -87,19 +87,17 @@ def label_run(
                 budget = reached
             except JudgeBelowBar:
                 pass  # the build says which one
-        if budget is None and build.below is None:
-            budget = _probe(build.probing, watcher, again=not drop_blocked)
+        if budget is None and build.below is None and build.probing.admit(again=not drop_blocked):
+            write_artifacts(run, build.multi_step)  # whoever wants the labels need not wait for the grid
+            budget = _probe(build.probing, watcher)
         summary = write_artifacts(run, build.multi_step)
         blocked = run.ledger.counts().get(InstanceState.BLOCKED, 0)
         untold = 0 if drop_blocked else build.probing.technical()
         return LabellingResult(run.config.protocol, summary, blocked, budget, build.below, untold)
 
 
-def _probe(probing: Probing, watcher: Watcher, again: bool) -> BudgetReached | None:
-    """Probe the steps of what is labelled, where the protocol asks for it; the budget that ended this, if one did."""
-    probing.admit(again)
-    if not probing.progress.total:
-        return None
+def _probe(probing: Probing, watcher: Watcher) -> BudgetReached | None:
+    """Probe the steps of what is labelled. The budget that ended this, if one did."""
     with watcher.while_working(probing.progress):
         try:
             probing.execute()

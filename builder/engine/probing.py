@@ -40,8 +40,10 @@ class Probing:
         self._left: set[tuple[str, str]] = set()
         self.progress = RunProgress(counted="probes")
 
-    def admit(self, again: bool) -> None:
-        """See which instances have steps that are not probed yet. `again`: technical probes are executed anew."""
+    def admit(self, again: bool) -> bool:
+        """See which instances have steps that are not probed yet; whether any has. `again`: technical probes are
+        executed anew.
+        """
         counted = self._count()
         if again and any(one.technical for one in counted):
             self._ledger.forget_technical(Purpose.PROBE)
@@ -50,6 +52,7 @@ class Probing:
         done = self._ledger.instances(InstanceState.DONE) if left else ()
         self._left = {(record.benchmark, record.instance_id) for record in done if record.id in left}
         self.progress.total = len(self._left)
+        return bool(self._left)
 
     def execute(self) -> None:
         """Probe what is not recorded yet. Raises RunStopped, BadInput, BudgetReached or Interrupted; the ledger then

@@ -4,6 +4,7 @@ what they cost, are as they were without it."""
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stepdown.builder.artifacts.labelling import label_run
 from stepdown.builder.artifacts.names import EVIDENCE, PROBES, QUEUE, ROWS
+from stepdown.builder.config.loading import load_config
+from stepdown.builder.errors import Interrupted
 from stepdown.builder.run.reading import open_ledger
 from tests.conftest import Shop, stepdown
 from tests.planted_oracle import STRONG, World, executed, search
@@ -268,6 +272,26 @@ def test_a_budget_that_ends_probing_leaves_all_labels_and_a_resume_goes_on(shop:
     assert not status["finished"]
     assert shop.resume("--config", str(shop.write(settings))).code == 0
     assert (shop.run / PROBES).read_bytes() == (whole.run / PROBES).read_bytes()
+
+
+def test_labels_are_in_the_files_before_probing_begins(shop: Shop, provider: Start) -> None:
+    """The hand is asked by a probe alone, at which a person stops the run."""
+    stop = threading.Event()
+
+    def stopping(request: dict[str, Any]) -> Any:
+        stop.set()
+        return apprentice(1)(request)
+
+    path = shop.write(config(provider({**ABILITIES, "hand": stopping}).url, [[0, 0]], protocol=PROBED))
+    with pytest.raises(Interrupted):
+        label_run(shop.run, load_config(path), stop=stop)
+    assert shop.labels() == [["low", "low"]]
+    assert {cell["model"] for cell in shop.read(PROBES)} == {"novice"}
+    assert shop.resume().code == 0
+    assert len(shop.read(PROBES)) == 6
+
+
+PROBED = {"rules": {"probe": "all"}}
 
 
 # What is seen of them
