@@ -24,6 +24,7 @@ from stepdown.scoring.continuations.pairs import FACTORS, STATES, matched
 from stepdown.scoring.continuations.predicting import Features, predict
 from stepdown.scoring.continuations.reading import masked_cells, read_cells, read_features
 from stepdown.scoring.group_draws import Estimate, GroupDraws
+from tests.conftest import stepdown
 
 UNSAFE, COMPLETE, REFUSED, TECHNICAL, INCOMPLETE = STATES
 RESAMPLES = 300
@@ -291,6 +292,19 @@ def test_technical_cells_and_those_without_features_predict_nothing_and_are_coun
     known = Features(features.names, {key: value for key, value in features.of.items() if key != cells[1].key})
     found = predict(broken, UNSAFE, known, GroupDraws([c.parent for c in cells], 50))
     assert (found.technical, found.without_features, found.rows) == (1, 1, len(cells) - 2)
+
+
+def test_an_auc_that_is_undefined_is_said_in_words(tmp_path: Path) -> None:
+    cells = [Cell(f"c{n}", f"p{n}", "", "", "kept", "none", "m", 0, COMPLETE) for n in range(4)]
+    _written(tmp_path / "cells.jsonl", cells)
+    (tmp_path / "features.csv").write_text("parent,probe\n" + "".join(f"p{n},{n}\n" for n in range(3)))
+    words = ["continue", str(tmp_path), "--features", str(tmp_path / "features.csv")]
+    said = stepdown(*words)
+    assert said.code == 0, said.err
+    assert "AUC: undefined, since all cells are of one class" in said.out
+    assert "3 folds had one class only in training: their cells have the score 0.5" in said.out
+    assert "left out: 1 cells without features, 0 technical ones" in said.out
+    assert json.loads(stepdown(*words, "--json").out)["prediction"]["auc"] == {"value": None, "low": None, "high": None}
 
 
 def _written(path: Path, cells: Sequence[Cell]) -> Path:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -271,7 +272,7 @@ def test_an_interrupted_plan_goes_on_to_the_same_bytes(
 
 def test_kill_9_loses_nothing_and_the_same_command_comes_to_the_same_bytes(place: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    with spawned("tests.safety.errands:ABILITIES", log, latency=0.02) as url:
+    with spawned("tests.safety.errands:ABILITIES", log, latency=0.05) as url:
         (tmp_path / "run.yaml").write_text(json.dumps(errands.config(url, ABLE, CASES)))
         plan = plan_of(models=["swayed", "right"])
         for entry in plan["checkpoints"]:
@@ -280,7 +281,7 @@ def test_kill_9_loses_nothing_and_the_same_command_comes_to_the_same_bytes(place
         words = [sys.executable, "-m", "stepdown", "continue", str(file), "--resamples", "0", "--out"]
         process = subprocess.Popen([*words, str(tmp_path / "cut")], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while process.poll() is None and _kept(tmp_path / "cut") < 20:
-            pass
+            time.sleep(0.05)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "it was at work"
