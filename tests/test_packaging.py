@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -96,11 +98,22 @@ class Installed:
         self, *words: str, at: Path, code: int = 0, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """A program of the environment, run in a folder outside the checkout."""
+        process = self.started(*words, at=at, environment=environment)
+        out, err = process.communicate()
+        assert process.returncode == code, out + err
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def started(self, *words: str, at: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """The same, while it runs."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        words = (str(self.bin / words[0]), *words[1:])
-        done = subprocess.run(words, cwd=at, env=outside | dict(environment or {}), capture_output=True, text=True)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+        return subprocess.Popen(
+            [str(self.bin / words[0]), *words[1:]],
+            cwd=at,
+            env=outside | dict(environment or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +205,25 @@ def test_a_bundled_config_is_labelled_and_its_run_looked_at(installed: Installed
     status = installed.run("python", "-m", "stepdown", "status", "runs/e", at=tmp_path).stdout
     assert "labels of till: 10 low, 3 high" in status
     installed.run("stepdown", "explain", "runs/e", "till/bill-1/2", at=tmp_path)
+
+
+@pytest.mark.local
+def test_an_empty_folder_comes_to_a_scored_release(installed: Installed, tmp_path: Path) -> None:
+    """By the wheel, as after `stepdown install local` and `pip install 'stepdown[audit,release]'`."""
+    installed.run("stepdown", "init", "--kind", "qa", "--sample", at=tmp_path)
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("".join(questions.read_text().splitlines(keepends=True)[:3]))
+    installed.run("stepdown", "build", "run.yaml", "--run", "runs/first", at=tmp_path)
+    view = installed.started("stepdown", "view", "runs/first", at=tmp_path)
+    assert view.stdout is not None
+    link = view.stdout.readline().strip()
+    assert "qa/capital-france" in httpx.get(link, follow_redirects=True).text
+    view.send_signal(signal.SIGINT)
+    assert view.wait(60) == 0
+    installed.run("stepdown", "publish", "runs/first", "--out", "releases/first", "--creator", "Me", at=tmp_path)
+    assert installed.run("stepdown", "verify", "releases/first", at=tmp_path).stdout.startswith("ok: 3 rows of 3")
+    score = installed.run("stepdown", "score", "releases/first", "--policy", "always:high", at=tmp_path).stdout
+    assert re.search(r"^always:high +100\.00 ", score, re.MULTILINE), score
 
 
 def test_sample_questions_are_found_by_their_bundled_config(installed: Installed, tmp_path: Path) -> None:
