@@ -106,6 +106,7 @@ RUN_AFTER = {
 """The commands that run here, by the stage of the workplace that they need. Each must end with exit code 0."""
 RUN = [(stage, text) for stage, texts in RUN_AFTER.items() for text in texts]
 
+IN_CONTAINER = "docker run --rm --volume '$PWD:/work' --user '$(id -u):$(id -g)'"
 NOT_RUN = {
     "make quickstart": "installs packages, runs local models for minutes: .ci/run runs it",
     "make test": "it is what runs this test",
@@ -134,6 +135,10 @@ NOT_RUN = {
     "stepdown view runs/june": "serves until Ctrl-C: tests/view/test_command.py runs it",
     "stepdown push releases/may example-lab/step-tiers": "needs a token of the Hub: tests/releases/test_hub.py has one",
     "stepdown push releases/may example-lab/step-tiers --public": "needs a token: tests/releases/test_hub.py has one",
+    "docker build --tag stepdown .": "fetches an image and packages: .ci/image builds it without",
+    f"{IN_CONTAINER} stepdown build quickstart --run runs/quickstart": ".ci/image runs it",
+    f"{IN_CONTAINER} --env OPENROUTER_API_KEY stepdown build mine.yaml --run runs/mine": "needs the image, and a key",
+    f"{IN_CONTAINER} --network host stepdown view runs/quickstart": "needs the image, and serves until Ctrl-C",
     "docker build -t stepdown-agents .": "fetches an image and packages",
     "stepdown doctor configs/swebench.yaml": "needs Docker: tests/swebench/test_swebench_doctor.py runs it",
     "stepdown estimate configs/swebench.yaml --steps 12": "reads the data set from Hugging Face",

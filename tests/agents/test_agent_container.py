@@ -31,8 +31,8 @@ def docker() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def image(docker: Any) -> str:
-    return base_image(docker)
+def image() -> str:
+    return base_image()
 
 
 def left_behind(docker: Any) -> list[str]:

@@ -167,13 +167,9 @@ def ruled(folder: Path, files: Sequence[tuple[str, str]]) -> Any:
 
 @pytest.mark.docker
 def test_graders_run_in_a_container_without_network(tmp_path: Path) -> None:
-    import docker
-
     from tests.swebench.images import base_image
 
-    client = docker.from_env()
-    image = base_image(client)
-    client.close()
+    image = base_image()
     alone = "    import os\n    scores['alone'] = os.listdir('/sys/class/net') == ['lo']\n    return"
     reaching = GRADER.replace("    return", alone)
     folder = checkout(tmp_path, one=page("one", prompt(0), grader=reaching))

@@ -5,81 +5,27 @@ Both are tagged by the digest of what they are made of, so that a second run of 
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
-import re
-import subprocess
 import tarfile
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from stepdown.builder.records import digest
+from tests import debian
 
 PACKAGES = ("git", "patch", "procps", "python3-pytest")
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One process at a time makes images."""
-    with open(Path(tempfile.gettempdir()) / "stepdown-test-images.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def base_image(docker: Any) -> str:
-    """A minimal Debian with git and pytest, from the mirror that this machine's apt uses."""
-    suite = _suite()
-    name = f"stepdown-test-base:{digest([suite, PACKAGES])[:12]}"
-    with _alone():
-        if not docker.images.list(name):
-            with tempfile.TemporaryDirectory() as folder:
-                _debootstrap(Path(folder), suite)
-                tar = subprocess.Popen(["tar", "-C", folder, "-c", *_EXCLUDED, "."], stdout=subprocess.PIPE)
-                subprocess.run(["docker", "import", "-", name], stdin=tar.stdout, check=True, capture_output=True)
-                assert tar.wait() == 0
-    return name
-
-
-_EXCLUDED = ("--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*", "--exclude=./usr/share/doc/*")
-
-
-def _suite() -> str:
-    release = Path("/etc/os-release").read_text()
-    found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
-    assert found, "the base image is made from the Debian that this machine runs"
-    return found[1]
-
-
-def _mirror() -> str:
-    """The first package mirror that apt is configured with."""
-    for path in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
-        text = path.read_text() if path.is_file() else ""
-        if found := re.search(r"^(?:URIs:\s*|deb\s+(?:\[[^]]*]\s+)?)(https?://\S+)", text, re.MULTILINE):
-            return found[1]
-    raise AssertionError("apt has no mirror")
-
-
-def _debootstrap(folder: Path, suite: str) -> None:
-    proxy = subprocess.run(["apt-config", "dump", "Acquire::http::Proxy"], capture_output=True, text=True).stdout
-    found = re.search(r'"(\S+)"', proxy)
-    done = subprocess.run(
-        ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(folder), _mirror()],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **({"http_proxy": found[1]} if found else {})},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+def base_image() -> str:
+    """A minimal Debian with git and pytest."""
+    return debian.base_image(PACKAGES)
 
 
 def repository_image(docker: Any, files: Mapping[str, str]) -> str:
     """An image whose /testbed is a git repository of these files, committed."""
-    base = base_image(docker)
+    base = base_image()
     name = f"stepdown-test-repository:{digest([base, files, _COMMIT])[:12]}"
-    with _alone():
+    with debian.alone():
         if not docker.images.list(name):
             container = docker.containers.create(base, ["sleep", "600"], network_mode="none")
             try:
