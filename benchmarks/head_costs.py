@@ -16,25 +16,24 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import cost
 from benchmarks.cost_bank import STEPS
-from stepdown.builder.cluster.channel import Channel
 from stepdown.builder.cluster.dispatch import Dispatch
-from stepdown.builder.cluster.hands import Hands, Setup
+from stepdown.builder.cluster.executor import OnCluster
 from stepdown.builder.cluster.head import Head
 from stepdown.builder.cluster.messages import Asked, Delivery, Keep, Record, Reply
-from stepdown.builder.cluster.parcels import Fetch
-from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.config.loading import load_config
+from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.build import Build
 from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.executor import Executor, RunHoldings, Task
 from stepdown.builder.run.folder import open_for_work
-from stepdown.builder.run.ledger import RunVersions
+from tests.cluster.here import Here, HereProcess
 
 EXCHANGES = 2000
 """So many are carried by Ray, to measure one."""
@@ -67,55 +66,28 @@ class HeadFigures:
         return sum(self.ms_by_kind.values()) / self.calls
 
 
-class _LocalProcess:
-    """`Hands` in this process, in place of a node; keeps what it asks."""
+class _Overheard(HereProcess):
+    """A process in place of a node, of which is kept what it asks."""
 
-    node = name = address = "here"
-
-    def __init__(self) -> None:
+    def __init__(self, node: str) -> None:
+        super().__init__(node, 0, lambda process, asked: None)
         self.heard: list[Heard] = []
-        self._hands = Hands()
-
-    def describe(self) -> CodeVersion:
-        return self._hands.describe()
-
-    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
-        return self._hands.begin(setup, {}, fetch)
 
     def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
-        asked = self._hands.exchange(delivery, patience)
+        asked = super().exchange(delivery, patience)
         self.heard.append(Heard(len(delivery.assignments), asked))
         return asked
 
-    def wait(self) -> Sequence[Asked]:
-        return ()
 
-    def stop(self) -> None:
-        self._hands.stop()
-
-    def end(self) -> None:
-        self._hands.close()
-
-
-class _Listening:
-    """An executor with one process, that keeps what reaches the head."""
+class _Listening(Here):
+    """A cluster of one such process."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        super().__init__(1)
+        self.process = _Overheard(self.ids[0])
 
-    def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
-        config = holdings.run.config
-        dispatch = Dispatch(jobs, holdings.workloads, done, holdings.stop, config.operation.workers)
-        process = _LocalProcess()
-        process.begin(Setup(config, (), (), holdings.run.ledger.meta.run.id, do), lambda digest: b"")
-        channel = Channel(process, Head(holdings, dispatch), dispatch, lambda: config.operation.workers)
-        channel.start()
-        while not dispatch.is_over:
-            with dispatch.changed:
-                dispatch.changed.wait(0.2)
-        channel.end()
-        dispatch.raise_first_error()
-        self.heard = process.heard
+    def start(self, node: str) -> HereProcess:
+        return self.process
 
 
 class _Replaying:
@@ -152,8 +124,9 @@ def head_figures(instances: int = 6) -> HeadFigures:
     """The requests of a build of so many instances, put to a fresh head."""
     listening = _Listening()
     with tempfile.TemporaryDirectory(prefix="head-costs-") as folder:
-        _build(Path(folder), instances, listening)
-    replaying = _Replaying(listening.heard)
+        executor = OnCluster(ClusterConfig(ray="auto"), lambda required: nullcontext(listening))
+        _build(Path(folder), instances, executor)
+    replaying = _Replaying(listening.process.heard)
     with tempfile.TemporaryDirectory(prefix="head-costs-") as folder:
         _build(Path(folder), instances, replaying)
         files = (*Path(folder, "run").glob("*.sqlite*"), *Path(folder, "run", "cache").glob("*.sqlite*"))

@@ -108,6 +108,20 @@ RUN = [(stage, text) for stage, texts in RUN_AFTER.items() for text in texts]
 
 IN_CONTAINER = "docker run --rm --volume '$PWD:/work' --user '$(id -u):$(id -g)'"
 NOT_RUN = {
+    "ray start --head --port 6379 --num-cpus 0": "starts what goes on: tests/cluster/nodes.py starts clusters",
+    """ray start --address 10.0.0.1:6379 --resources '{"docker": 1}'""": "as above, on another machine",
+    "stepdown cluster prepare run.yaml": "needs a cluster: tests/cluster/test_prepare.py runs it",
+    "stepdown build run.yaml --run runs/mine": "needs a cluster: tests/cluster/test_cluster_builds.py builds on one",
+    "stepdown status runs/mine": "needs a cluster's run: tests/cluster/test_nodes_told.py",
+    "docker save --output /shared/images/first.tar IMAGE": "needs Docker: tests/cluster/test_cluster_swebench.py",
+    "stepdown cluster prepare run.yaml --archives /shared/images":
+        "needs a cluster: tests/cluster/test_cluster_swebench.py loads one",
+    "sbatch configs/cluster/slurm.sh run.yaml runs/mine": "needs SLURM: tests/cluster/test_schedulers.py reads it",
+    "kubectl create secret generic stepdown-keys --from-literal=OPENROUTER_API_KEY=...": "needs Kubernetes",
+    "kubectl apply -f configs/cluster/raycluster.yaml": "needs Kubernetes: tests/cluster/test_schedulers.py reads it",
+    "kubectl exec --stdin --tty service/stepdown-head-svc --container ray-head -- stepdown build /runs/run.yaml --run "
+    "/runs/mine": "needs Kubernetes",
+    "stepdown estimate configs/swebench.yaml --steps 12 --nodes 10": "reads the data set from Hugging Face",
     "make quickstart": "installs packages, runs local models for minutes: .ci/run runs it",
     "make test": "it is what runs this test",
     "make full": "installs packages: `make test` builds on it",

@@ -28,6 +28,7 @@ COMMANDS = {
     "estimate": "Say what labelling the workloads of CONFIG will take: calls and list price, by model.",
     "install": "Install what a part of stepdown needs: local models, or a workload.",
     "doctor": "Say what this machine can run; with CONFIG, whether all that it needs is here.",
+    "cluster": "Make the nodes of a Ray cluster ready for a run.",
     "cache": "Look into a response cache, check it, and remove what no run needs any more.",
     "seeds": "Make seed files of what other tools recorded.",
     "harness": "Try a workload of your own on all that the contract asks.",
@@ -52,6 +53,7 @@ that name with `_` after it where it is a word of Python's own."""
 SLOW = frozenset(
     {
         "build",
+        "cluster",
         "compare",
         "continue",
         "estimate",

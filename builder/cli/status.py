@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 from stepdown.builder.inspect.status import HeldBackGroup, ProbeStatus, RunStatus, read_status
 from stepdown.builder.run.ledger import InstanceState
+from stepdown.builder.run.nodes import NodeSeen, NodesSeen
 from stepdown.builder.run.spent import ModelSpent, Spent
 
 WATCHING = 2.0
@@ -130,6 +132,8 @@ def status_lines(status: RunStatus | None) -> Iterator[str]:
     if status.in_vain.calls:
         yield f"of it for trials run ahead in vain: {_calls(status.in_vain.calls)}, ${status.in_vain.usd:.4f}"
     yield f"errors before retries: {status.errors_retried}"
+    if status.nodes is not None:
+        yield from nodes_lines(status.nodes)
 
 
 def probes_line(probes: ProbeStatus) -> str:
@@ -141,6 +145,31 @@ def probes_line(probes: ProbeStatus) -> str:
     steps = "all steps" if probes.steps == "all" else "last steps"
     technical = f"; {probes.technical} technical, which a resume tries again" if probes.technical else ""
     return f"probes of {steps}: {probes.told} of {probes.cells} outcomes{technical}"
+
+
+def nodes_lines(seen: NodesSeen) -> Iterator[str]:
+    """The machines that work on a run: what each has in hand, how fast it calls, and where its log is."""
+    if seen.is_current:
+        nodes = [node for node in seen.nodes if node.is_open]
+        in_hand, rate = sum(len(node.in_hand) for node in nodes), sum(node.calls_per_second for node in nodes)
+        yield f"nodes: {len(nodes)}, {in_hand} instances in hand, {rate:.1f} calls/s"
+    else:
+        at = f"{datetime.fromtimestamp(seen.written):%Y-%m-%d %H:%M:%S}"
+        yield f"nodes: none at work; {'the work ended' if seen.ended else 'their head was last heard of'} at {at}"
+    for node in seen.nodes:
+        yield f"  {_node_line(node, seen.is_current)}"
+        if node.log:
+            yield f"    log, on that machine: {printable(node.log)}"
+
+
+def _node_line(node: NodeSeen, is_current: bool) -> str:
+    line = f"{printable(node.address)} ({printable(node.machine)}): {_calls(node.calls)}"
+    if not node.is_open:
+        return f"{line}; gone"
+    if not is_current:
+        return line
+    shown = f": {_few([printable(one) for one in node.in_hand])}" if node.in_hand else ""
+    return f"{line}, {node.calls_per_second:.1f} calls/s, {len(node.in_hand)} in hand{shown}"
 
 
 def _group_lines(group: HeldBackGroup) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.head import Head
-from stepdown.builder.cluster.messages import Asked, Assignment, Delivery, Finished, Reply
+from stepdown.builder.cluster.messages import Asked, Assignment, Delivery, Finished, Keep, Reply
 from stepdown.builder.cluster.nodes import NodeProcess, ProcessDied, ProcessSilent
 
 HEARTBEAT = 1.0
@@ -19,19 +19,26 @@ class Channel:
 
     def __init__(self, process: NodeProcess, head: Head, dispatch: Dispatch, room: Callable[[], int]) -> None:
         """`room` says how many instances the process may have in hand now."""
-        self._process, self._head, self._dispatch, self._room = process, head, dispatch, room
+        self.process, self._head, self._dispatch, self._room = process, head, dispatch, room
+        self.calls = 0
+        """Paid by the process."""
         self._in_hand: set[int] = set()
         self._is_open = True
         self._thread = threading.Thread(target=self._talk, name=f"channel-{process.node[:8]}", daemon=True)
 
     @property
     def node(self) -> str:
-        return self._process.node
+        return self.process.node
 
     @property
     def is_open(self) -> bool:
         """Whether the process is given work."""
         return self._is_open
+
+    @property
+    def attempts(self) -> list[int]:
+        """What the process has in hand."""
+        return sorted(self._in_hand)
 
     def start(self) -> None:
         self._thread.start()
@@ -39,11 +46,11 @@ class Channel:
     def stop(self) -> None:
         """Have the process begin no further step."""
         if self._is_open:
-            self._process.stop()
+            self.process.stop()
 
     def end(self) -> None:
         """End the process. What it still has in hand is lost."""
-        self._process.end()
+        self.process.end()
 
     def _talk(self) -> None:
         replies: Sequence[Reply] = ()
@@ -75,22 +82,23 @@ class Channel:
 
     def _exchange(self, delivery: Delivery) -> Sequence[Asked]:
         try:
-            return self._process.exchange(delivery, HEARTBEAT)
+            return self.process.exchange(delivery, HEARTBEAT)
         except ProcessSilent:
             self._leave()
             # What it was paid for meanwhile is kept; whatever else it wants is refused, so its work comes to an end.
-            return self._process.wait()
+            return self.process.wait()
 
     def _answered(self, requests: Sequence[Asked]) -> list[Reply]:
         replies = []
         for asked in requests:
             if isinstance(asked.request, Finished):
                 self._in_hand.discard(asked.attempt)
-            if (reply := self._head.answer(self._process.name, asked)) is not None:
+            self.calls += isinstance(asked.request, Keep)
+            if (reply := self._head.answer(self.process.name, asked)) is not None:
                 replies.append(reply)
         return replies
 
     def _leave(self) -> None:
         """Give the process no more work, and what it has in hand to others."""
         self._is_open = False
-        self._head.give_up(self._process.name, self._in_hand)
+        self._head.give_up(self.process.name, self._in_hand)

@@ -12,6 +12,8 @@ from stepdown.builder.cluster.hands import Setup
 from stepdown.builder.cluster.head import Head
 from stepdown.builder.cluster.nodes import Cluster, Connect, NodeProcess, ProcessDied
 from stepdown.builder.cluster.parcels import parcels_of
+from stepdown.builder.cluster.placement import required_of
+from stepdown.builder.cluster.telling import Teller
 from stepdown.builder.cluster.versions import refuse_other_code, refuse_other_measures
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.context import Job
@@ -39,7 +41,7 @@ class OnCluster:
             task=do,
         )
         dispatch = Dispatch(jobs, holdings.workloads, done, holdings.stop, config.operation.workers)
-        with self._connect() as cluster:
+        with self._connect(required_of(holdings.workloads)) as cluster:
             _Crew(cluster, self._config, holdings, dispatch, setup).work()
         dispatch.raise_first_error()
 
@@ -54,6 +56,7 @@ class _Crew:
         self._dispatch, self._setup = dispatch, setup
         self._head = Head(holdings, dispatch)
         self._fetch = cluster.pack(setup.parcels)
+        self._teller = Teller(holdings.run.path, dispatch)
         self._channels: list[Channel] = []
         """All there ever were; those that are open are given work."""
         self._left_out: set[str] = set()
@@ -66,14 +69,10 @@ class _Crew:
         try:
             self._join(self._cluster.nodes(), refuse=True)
             if not self._channels:
-                raise BadInput(f"no node of the cluster has {self._wanted()}", field="operation.executor")
+                raise BadInput(f"no node of the cluster has {self._cluster.wanted}", field="operation.executor")
             self._wait()
         finally:
             self._end()
-
-    def _wanted(self) -> str:
-        resources = ", ".join(f"{name}: {amount:g}" for name, amount in self._config.resources.items())
-        return f"CPUs{f' and {{{resources}}}' if resources else ''}"
 
     def _join(self, nodes: Iterable[str], refuse: bool) -> None:
         """Start a process on each node that has none. A node that can not be used ends the run if it is to be refused;
@@ -126,6 +125,7 @@ class _Crew:
             while not self._dispatch.is_over:
                 with self._dispatch.changed:
                     self._dispatch.changed.wait(0.2)
+                self._teller.note(self._channels)
                 if self._holdings.stop.is_set():
                     self._stop()
                 elif time.monotonic() >= next_look:
@@ -140,7 +140,9 @@ class _Crew:
         """Start processes on nodes that have none: they are new, or the process that was there died."""
         self._join(self._cluster.nodes(), refuse=False)
         if not self._open and not self._has_told:
-            self._holdings.progress.notify(f"no node of the cluster is left that has {self._wanted()}: waiting for one")
+            self._holdings.progress.notify(
+                f"no node of the cluster is left that has {self._cluster.wanted}: waiting for one"
+            )
         self._has_told = not self._open
 
     def _stop(self) -> None:
@@ -148,5 +150,7 @@ class _Crew:
             channel.stop()
 
     def _end(self) -> None:
+        if self._channels:
+            self._teller.end(self._channels)
         for channel in self._channels:
             channel.end()

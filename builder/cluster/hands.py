@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import platform
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepdown.builder.cluster.line import Desk, Line
 from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, State, Told
@@ -19,7 +20,9 @@ from stepdown.builder.cluster.parcels import Fetch, Parcel, localized
 from stepdown.builder.cluster.permits import RemoteLimits, limits_on_node
 from stepdown.builder.cluster.remote import KnownTexts, RemoteAnswers, RemoteLedger
 from stepdown.builder.cluster.versions import CodeVersion, code_version
+from stepdown.builder.common.faults import said
 from stepdown.builder.common.secrets import SECRETS
+from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.pool import Model
 from stepdown.builder.engine.context import Job, RunContext
@@ -27,10 +30,13 @@ from stepdown.builder.engine.executor import Task
 from stepdown.builder.engine.hints import HintSource, read_hints
 from stepdown.builder.engine.workloads import LoadedWorkload, give_folder, load_workload, versions_of
 from stepdown.builder.errors import BadInput, StepdownError
-from stepdown.builder.models import Client
+from stepdown.builder.models import Client, local
 from stepdown.builder.models.limits import ModelLimits
 from stepdown.builder.records import Instance, Response
 from stepdown.builder.run.ledger import RunVersions
+from stepdown.harnesses.base import Need, NodeNeeds
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,14 @@ class Setup:
     """The run's id."""
     task: Task
     """What is done with each instance."""
+
+
+class Place(NamedTuple):
+    """Where a process runs, for somebody who looks for it."""
+
+    machine: str
+    log: str
+    """The file that it writes to there; empty where it writes to none."""
 
 
 class BrokenOnNode(Exception):
@@ -68,6 +82,13 @@ class Hands:
     def describe(self) -> CodeVersion:
         """What is installed here."""
         return code_version()
+
+    def keep_log(self) -> Place:
+        """Write to standard error from now on which instances are begun and ended; where that is read."""
+        _log.addHandler(made := logging.StreamHandler())
+        made.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        _log.setLevel(logging.INFO)
+        return Place(platform.node(), _log_file())
 
     def begin(self, setup: Setup, keys: Mapping[str, str], fetch: Fetch) -> RunVersions:
         """Load the run's workloads, and say by which code they measure. Raises BadInput.
@@ -100,6 +121,23 @@ class Hands:
             notify=lambda line: self._tell("notify", f"{platform.node()}: {line}"),
         )
         return versions_of(self._workloads, protocol)
+
+    def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> list[Need]:
+        """Make this node ready for instances with these needs, by workload, and say how it stands with each.
+
+        After `begin`. Models that are to run here are looked for too.
+        """
+        found: list[Need] = []
+        for workload, needed in zip(self._workloads, needs, strict=True):
+            try:
+                found += workload.harness.prepare_node(needed, archives)
+            except (Exception, SystemExit) as error:  # a harness is anybody's code
+                found.append(Need(f"workload {workload.harness.name}", False, _words(error)))
+        assert self._setup is not None
+        for model in self._setup.config.protocol.models.values():
+            if model.weights is not None:
+                found.append(_weights(model))
+        return found
 
     def exchange(self, delivery: Delivery, patience: float) -> list[Asked]:
         """Take answers and instances; give what is asked, within so many seconds."""
@@ -134,12 +172,17 @@ class Hands:
         """Work on one instance, in a thread of its own."""
         desk = Desk(self._line, assignment.attempt)
         error: BaseException | None = None
+        name = printable(f"{assignment.instance.benchmark}/{assignment.instance.id}")
+        _log.info("begun: %s", name)
         try:
             assert self._setup is not None
             job = Job(assignment.record, assignment.instance, self._workloads[assignment.workload])
             self._setup.task(job, self._context(desk, self._setup))
         except BaseException as raised:
             error = _portable(raised)
+            _log.info("ended early: %s: %s", name, printable(SECRETS.hidden(str(error))))
+        else:
+            _log.info("ended: %s", name)
         desk.tell(Finished(error))
 
     def _context(self, desk: Desk, setup: Setup) -> RunContext:
@@ -169,6 +212,27 @@ class Hands:
 def _own_folder() -> Path:
     """What workloads keep on this node goes in here."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepdown" / "cluster"
+
+
+def _log_file() -> str:
+    """What standard error goes to, where that is a file."""
+    try:
+        path = os.readlink("/proc/self/fd/2")
+    except OSError:
+        return ""
+    return path if path.startswith("/") and os.path.isfile(path) else ""
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if isinstance(error, StepdownError) else f"it can not be made ready here: {said(error)}"
+
+
+def _weights(model: Model) -> Need:
+    """Whether a local model's runtime and weights are here."""
+    try:
+        return Need(f"model {model.name}", True, local.check(model))
+    except StepdownError as error:
+        return Need(f"model {model.name}", False, str(error))
 
 
 def _portable(error: BaseException) -> BaseException:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from stepdown.builder.cluster.hands import Setup
+from stepdown.builder.cluster.hands import Place, Setup
 from stepdown.builder.cluster.messages import Asked, Delivery
 from stepdown.builder.cluster.parcels import Fetch, Parcel
 from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.run.ledger import RunVersions
+from stepdown.harnesses.base import Need, NodeNeeds
+
+
+class Machine(NamedTuple):
+    """A node of a cluster, as the cluster tells of it."""
+
+    id: str
+    address: str
+    name: str
+    """The machine's own."""
+    lacks: tuple[str, ...]
+    """Resources that a run needs of a node, and of which this one states none, or too little."""
 
 
 class ProcessDied(Exception):
@@ -36,11 +49,18 @@ class NodeProcess(Protocol):
     def address(self) -> str:
         """Names the node to a person."""
 
+    @property
+    def place(self) -> Place:
+        """Where it runs. After `begin`."""
+
     def describe(self) -> CodeVersion:
         """What is installed there. Raises BadInput where stepdown can not be loaded there, and ProcessDied."""
 
     def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
         """See `Hands.begin`. Raises BadInput and ProcessDied."""
+
+    def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> Sequence[Need]:
+        """See `Hands.prepare`. Raises ProcessDied."""
 
     def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
         """See `Hands.exchange`. Raises ProcessDied or ProcessSilent."""
@@ -58,8 +78,15 @@ class NodeProcess(Protocol):
 class Cluster(Protocol):
     """The nodes that have what is needed."""
 
+    @property
+    def wanted(self) -> str:
+        """What a node must have to be worked on, in words."""
+
+    def machines(self) -> Sequence[Machine]:
+        """All nodes that are there now, but those that were started with no CPUs."""
+
     def nodes(self) -> Sequence[str]:
-        """Their ids, now."""
+        """The ids of those that have what is needed, now."""
 
     def start(self, node: str) -> NodeProcess:
         """Start a process on a node."""
@@ -71,4 +98,5 @@ class Cluster(Protocol):
 class Connect(Protocol):
     """Connects to a cluster for as long as the context lasts. Raises BadInput where there is none."""
 
-    def __call__(self) -> AbstractContextManager[Cluster]: ...
+    def __call__(self, required: Mapping[str, float]) -> AbstractContextManager[Cluster]:
+        """`required` is what nodes must state of themselves, beside what the config says."""

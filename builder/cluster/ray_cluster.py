@@ -10,20 +10,23 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from stepdown.builder.cluster.hands import BrokenOnNode, Hands, Setup
+from stepdown.builder.cluster.hands import BrokenOnNode, Hands, Place, Setup
 from stepdown.builder.cluster.messages import Asked, Delivery
-from stepdown.builder.cluster.nodes import ProcessDied, ProcessSilent
+from stepdown.builder.cluster.nodes import Machine, ProcessDied, ProcessSilent
 from stepdown.builder.cluster.parcels import Fetch, Parcel, packed
+from stepdown.builder.cluster.placement import lacking, wanted
 from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.run.ledger import RunVersions
+from stepdown.harnesses.base import Need, NodeNeeds
 
 FIELD = "operation.executor"
 SILENCE = 30.0
@@ -41,6 +44,7 @@ class RayProcess:
 
     def __init__(self, actor: Any, node: str, address: str, silence: float) -> None:
         self._actor, self._node, self.address, self._silence = actor, node, address, silence
+        self._place = Place("", "")
         self._outstanding: Any = None
 
     @property
@@ -50,6 +54,10 @@ class RayProcess:
     @property
     def name(self) -> str:
         return str(self._actor._actor_id.hex())
+
+    @property
+    def place(self) -> Place:
+        return self._place
 
     def describe(self) -> CodeVersion:
         try:
@@ -68,7 +76,17 @@ class RayProcess:
         Keys go along here and nowhere else: an argument of a method is neither logged nor kept by the cluster.
         """
         try:
+            self._place = ray.get(self._actor.keep_log.remote())
             found: RunVersions = ray.get(self._actor.begin.remote(setup, _keys(setup), fetch))
+        except RayTaskError as error:
+            raise _cause(error) from None
+        except RayError as error:
+            raise ProcessDied(f"{self.address}: {error}") from None
+        return found
+
+    def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> Sequence[Need]:
+        try:
+            found: Sequence[Need] = ray.get(self._actor.prepare.remote(needs, archives))
         except RayTaskError as error:
             raise _cause(error) from None
         except RayError as error:
@@ -134,8 +152,11 @@ def _keys(setup: Setup) -> dict[str, str]:
 class RayCluster:
     """A connection to a cluster. A context manager. Raises BadInput where there is none."""
 
-    def __init__(self, config: ClusterConfig, silence: float = SILENCE) -> None:
-        self._config, self._silence = config, silence
+    def __init__(
+        self, config: ClusterConfig, required: Mapping[str, float] | None = None, silence: float = SILENCE
+    ) -> None:
+        """`required` is what nodes must state of themselves beside the config's resources; nothing of it is taken."""
+        self._config, self._required, self._silence = config, required or {}, silence
         self._is_ours = False
 
     def __enter__(self) -> RayCluster:
@@ -148,10 +169,24 @@ class RayCluster:
         if self._is_ours:
             ray.shutdown()
 
+    @property
+    def wanted(self) -> str:
+        """What a node must have, in words."""
+        return wanted(self._config, self._required)
+
+    def machines(self) -> list[Machine]:
+        """All nodes that are there but those that were started with no CPUs, in a fixed order."""
+        return sorted(self._machines(), key=lambda machine: (machine.address, machine.id))
+
+    def _machines(self) -> Iterator[Machine]:
+        for node in ray.nodes():
+            lacks = tuple(lacking(node["Resources"], self._config, self._required))
+            if node["Alive"] and "CPU" not in lacks:
+                yield Machine(node["NodeID"], node["NodeManagerAddress"], node["NodeManagerHostname"], lacks)
+
     def nodes(self) -> list[str]:
         """The ids of the nodes that have what is needed, in a fixed order."""
-        needed = {"CPU": 0.0, **self._config.resources}
-        return sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and _has(node["Resources"], needed))
+        return sorted(machine.id for machine in self._machines() if not machine.lacks)
 
     def pack(self, parcels: Iterable[Parcel]) -> Fetch:
         """Files for the nodes, sent once to each that needs them. Raises BadInput where one can not be read."""
@@ -170,10 +205,6 @@ class RayCluster:
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
         }
         return RayProcess(ray.remote(Hands).options(**options).remote(), node, address, self._silence)
-
-
-def _has(resources: Mapping[str, float], needed: Mapping[str, float]) -> bool:
-    return all(resources.get(name, 0.0) >= max(amount, 1e-9) for name, amount in needed.items())
 
 
 def _connect(address: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from stepdown.builder.common.text import without_particulars
 from stepdown.builder.records import Verdict
 from stepdown.builder.run.ledger import InstanceRecord, InstanceState, Ledger, Purpose
+from stepdown.builder.run.nodes import NodesSeen, read_nodes
 from stepdown.builder.run.reading import open_ledger
 from stepdown.builder.run.spent import ModelSpent, Spent, read_spent, spent_by_model, spent_in_vain
 
@@ -81,6 +82,8 @@ class RunStatus:
     """`usd`, `calls` and `wall_clock` as the config has them; None where there is no limit."""
     errors_retried: int
     held_back: tuple[HeldBack, ...]
+    nodes: NodesSeen | None
+    """The machines of a cluster that work on it, or last did; None where none ever has."""
     probes: ProbeStatus | None = None
     """None where the protocol asks for no probes."""
 
@@ -126,6 +129,7 @@ def _status(ledger: Ledger, folder: Path) -> RunStatus | None:
             )
             for record in ledger.instances(InstanceState.BLOCKED, InstanceState.DROPPED)
         ),
+        nodes=read_nodes(folder),
         probes=_probes(ledger, run.protocol),
     )
 

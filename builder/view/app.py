@@ -160,6 +160,7 @@ def _add_lists(app: FastAPI, shared: _Shared) -> None:
             following=urlencode({**given, "after": str(found.rest)}) if found.rest else "",
             counts=run.counts(),
             paid=run.paid(),
+            nodes=run.nodes(),
             states=[one.value for one in InstanceState],
             verdicts=[one.value for one in Verdict],
             outcomes=[one.value for one in OutcomeState],

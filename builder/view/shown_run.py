@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stepdown.builder.inspect.explain import TrialCost
 from stepdown.builder.run.ledger import CallsOfModel, InstanceState, Ledger
+from stepdown.builder.run.nodes import NodesSeen, read_nodes
 from stepdown.builder.run.spent import Spent, read_paid_file
 
 
@@ -33,6 +34,11 @@ class ShownRun:
     def paid(self) -> Spent:
         """What was paid so far, by the file that is rewritten at every call."""
         return read_paid_file(self._folder)
+
+    def nodes(self) -> NodesSeen | None:
+        """The machines of a cluster that work on it now, by the file that their head writes; None where none does."""
+        seen = read_nodes(self._folder)
+        return seen if seen is not None and seen.is_current else None
 
     def level(self, tier: int) -> int:
         """Which of four colours a tier has: 0 for the cheapest, 3 for the strong one."""

@@ -15,9 +15,9 @@ from typing import Any
 
 from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cluster.executor import OnCluster
-from stepdown.builder.cluster.hands import Hands, Setup
+from stepdown.builder.cluster.hands import Hands, Place, Setup
 from stepdown.builder.cluster.messages import Asked, Delivery
-from stepdown.builder.cluster.nodes import ProcessDied, ProcessSilent
+from stepdown.builder.cluster.nodes import Machine, ProcessDied, ProcessSilent
 from stepdown.builder.cluster.parcels import Fetch, Parcel, packed
 from stepdown.builder.cluster.versions import CodeVersion
 from stepdown.builder.config.loading import config_of
@@ -25,6 +25,7 @@ from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.build import Build
 from stepdown.builder.run.folder import open_for_work
 from stepdown.builder.run.ledger import RunVersions
+from stepdown.harnesses.base import Need, NodeNeeds
 from tests.conftest import ROOT
 
 Fate = Callable[["HereProcess", Sequence[Asked]], None]
@@ -45,6 +46,13 @@ class HereProcess:
         self._late: Sequence[Asked] = ()
         self.heard_again = threading.Event()
         """Set once a process that was cut off is heard of again."""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.node, f"/logs/{self.name}")
+
+    def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> Sequence[Need]:
+        return self.hands.prepare(needs, archives)
 
     def describe(self) -> CodeVersion:
         return self.hands.describe()
@@ -81,6 +89,11 @@ class Here:
         self._fate, self._numbers = fate, itertools.count()
         self.started: list[HereProcess] = []
 
+    wanted = "CPUs"
+
+    def machines(self) -> Sequence[Machine]:
+        return [Machine(node, node, "here", ()) for node in self.ids]
+
     def nodes(self) -> Sequence[str]:
         return self.ids
 
@@ -97,7 +110,7 @@ class Here:
 def build_here(cluster: Here, config: dict[str, Any], folder: Path) -> Build:
     """Build into a run's folder, as far as it goes: raises what ends it early. Its files are written either way."""
     with open_for_work(folder, config_of(config, ROOT)) as run:
-        executor = OnCluster(ClusterConfig(ray="auto"), lambda: nullcontext(cluster))
+        executor = OnCluster(ClusterConfig(ray="auto"), lambda required: nullcontext(cluster))
         build = Build(run, threading.Event(), executor)
         build.admit()
         try:

@@ -24,6 +24,8 @@ _NODE: dict[str, Any] = {
     "object_store_memory": 80 * 1024 * 1024,
     "include_dashboard": False,
 }
+STATED = {"docker": 1}
+"""What nodes to work on state of themselves; whether a daemon answers is for the tests to know that need one."""
 
 
 class Nodes:
@@ -45,9 +47,10 @@ class Nodes:
     def have(self, count: int) -> None:
         """Start or remove nodes until there are so many to work on."""
         while len(self.workers) < count:
-            self.workers.append(self._cluster.add_node(num_cpus=2, **_NODE))
+            self.workers.append(self._cluster.add_node(num_cpus=2, resources=STATED, **_NODE))
         while len(self.workers) > count:
             self.kill()
+        self._cluster.wait_for_nodes(timeout=120)  # until Ray has noticed of all that were killed, too
 
     def kill_process(self) -> None:
         """End the process of stepdown on a node, where there is one; the node stays."""
