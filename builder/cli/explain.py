@@ -238,7 +238,15 @@ def _cells(trial: Explained) -> list[str]:
 
 
 def verdict_words(record: TrialRecord) -> str:
-    """A trial's verdict, and what became of it where the verdict alone would mislead."""
+    """A trial's verdict with the state it came to, where that is told, and what became of it where the verdict alone
+    would mislead.
+    """
+    if record.state is not None and record.state.value != record.verdict.value:
+        return f"{_verdict_alone(record)} ({record.state.value})"
+    return _verdict_alone(record)
+
+
+def _verdict_alone(record: TrialRecord) -> str:
     if record.superseded:
         return f"{record.verdict.value}, tried again"
     if record.verdict is Verdict.PASS and not record.accepted:

@@ -36,7 +36,6 @@ class AgentDojo(Harness):
 
     name = BENCHMARK
     tells_states = True
-    early_verdicts = False
     terms = Terms(
         "MIT",
         "Tasks, environments, tool descriptions and attack texts of AgentDojo, as the agentdojo package has them.",

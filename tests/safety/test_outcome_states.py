@@ -119,6 +119,9 @@ def test_pages_show_states_and_find_trials_by_them(run: Path) -> None:
 def test_explain_shows_them(run: Path) -> None:
     shown = json.loads(command("explain", str(run), "counter/task-0/2", "--json").out)
     assert [trial["state"] for trial in shown["trials"]][-2:] == ["unsafe", "complete"]
+    in_lines = command("explain", str(run), "counter/task-0/2").out
+    assert "verdict=incomplete (unsafe)" in in_lines
+    assert "verdict=technical " in in_lines
 
 
 def test_a_report_counts_them_by_the_model_that_made_the_step(run: Path) -> None:
