@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import multiprocessing.pool
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,17 @@ def own_cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
 def test_the_quickstart_pool_is_one() -> None:
     pool = validated(Pool, read_yaml(POOL), file=POOL)
     assert [(tier.name, tier.id) for tier in pool.tiers] == [("low", 0), ("mid", 1), ("high", 3)]
+
+
+def test_a_runtime_that_the_system_can_not_load_is_told_from_one_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = "libgomp.so.1: cannot open shared object file"
+    (tmp_path / "xllamacpp.py").write_text(f"raise ImportError({lacking!r})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    with pytest.raises(BadInput, match=f"can not be loaded: {lacking}: install the system's package"):
+        local.check(model_of(split(tmp_path / "parts", b"one")))
 
 
 def test_parts_are_joined_once_in_name_order(tmp_path: Path) -> None:

@@ -147,8 +147,10 @@ def _read_sha256(path: Path) -> str:
 def _load_runtime() -> Any:
     try:
         import xllamacpp  # a native library: only where a local model is really used
-    except ImportError:
+    except ModuleNotFoundError:
         raise BadInput(f"local models need xllamacpp: {_INSTALL}") from None
+    except ImportError as error:  # a library of the system that it is linked against: what Debian calls libgomp1
+        raise BadInput(f"xllamacpp can not be loaded: {error}: install the system's package that has it") from None
     return xllamacpp
 
 
