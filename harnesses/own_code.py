@@ -30,9 +30,14 @@ class OwnModule:
     """What its dotted name begins in."""
 
     @property
+    def top(self) -> str:
+        """The first part of its dotted name."""
+        return self.file.relative_to(self.folder).parts[0].removesuffix(".py")
+
+    @property
     def is_passed_over(self) -> bool:
         """Whether Python or stepdown has a module of this name, which is loaded in its place."""
-        return self.file.relative_to(self.folder).parts[0].removesuffix(".py") in _RESERVED
+        return self.top in _RESERVED
 
 
 def find_own(module: str, folder: Path | None) -> OwnModule | None:

@@ -17,13 +17,14 @@ HEARTBEAT = 1.0
 class Channel:
     """One process, and the thread that talks to it for as long as there is something to do."""
 
-    def __init__(self, process: NodeProcess, head: Head, dispatch: Dispatch, room: Callable[[], int]) -> None:
-        """`room` says how many instances the process may have in hand now."""
+    def __init__(self, process: NodeProcess, head: Head, dispatch: Dispatch, room: Callable[[str], int]) -> None:
+        """`room` says how many instances each process on a node may have in hand now."""
         self.process, self._head, self._dispatch, self._room = process, head, dispatch, room
         self.calls = 0
         """Paid by the process."""
         self._in_hand: set[int] = set()
         self._is_open = True
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._talk, name=f"channel-{process.node[:8]}", daemon=True)
 
     @property
@@ -45,11 +46,13 @@ class Channel:
 
     def stop(self) -> None:
         """Have the process begin no further step."""
-        if self._is_open:
+        if not self._is_stopped:
+            self._is_stopped = True
             self.process.stop()
 
     def end(self) -> None:
         """End the process. What it still has in hand is lost."""
+        self._is_open = False
         self.process.end()
 
     def _talk(self) -> None:
@@ -60,6 +63,7 @@ class Channel:
                     replies = self._answered(self._exchange(Delivery(replies, assignments, self._head.state())))
         except ProcessDied:
             self._leave()
+            self.process.end()  # it may only have been out of reach
         except BaseException as error:
             self._dispatch.fail(error)
             self._leave()
@@ -68,7 +72,7 @@ class Channel:
         """What the process is to work on beside what it has."""
         if not self._is_open:
             return ()
-        taken = self._dispatch.take(self._room() - len(self._in_hand))
+        taken = self._dispatch.take(self._room(self.node), self._in_hand)
         self._in_hand.update(assignment.attempt for assignment in taken)
         return taken
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 from stepdown.builder.cluster.messages import Assignment
 from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.workloads import LoadedWorkload
+
+MOST_DEATHS = 5
+"""So many processes in a row may die with an instance in hand before it records anything: it may be what kills them."""
+
+
+class GivenUpWork(NamedTuple):
+    """What was in hand in attempts that were given up."""
+
+    calls: int
+    """Calls in hand: whether they were paid for is not known."""
+    deadly: Sequence[Job]
+    """What is not handed out again."""
 
 
 @dataclass(slots=True)
@@ -38,31 +51,51 @@ class Dispatch:
         self._lock = threading.RLock()
         self.changed = threading.Condition(self._lock)
         self._attempts: dict[int, _Attempt] = {}
-        self._again: deque[Job] = deque()
+        self._again: list[Job] = []
         self._numbers = count(1)
         self._exhausted = False
+        self._deaths: Counter[int] = Counter()
+        """Of jobs, how many processes in a row died with each before it recorded a trial."""
         self._errors: list[BaseException] = []
 
-    def take(self, room: int) -> list[Assignment]:
-        """The next jobs for somebody who has room for so many more."""
+    def take(self, room: int, has: Collection[int] = ()) -> list[Assignment]:
+        """The next jobs for a process that has these attempts in hand, and room for so many in all.
+
+        A job that processes died with is worked on alone, so that no other is taken for what kills them.
+        """
         taken: list[Assignment] = []
         with self._lock:
-            while len(taken) < room and len(self._attempts) < self._most and (job := self._next()) is not None:
+            if any(self._is_suspect(self._attempts[one].job) for one in has if one in self._attempts):
+                return taken
+            while len(has) + len(taken) < room and len(self._attempts) < self._most:
+                job = self._next(alone=not has and not taken)
+                if job is None:
+                    break
                 attempt = next(self._numbers)
                 self._attempts[attempt] = _Attempt(job)
                 taken.append(Assignment(attempt, job.record, job.instance, self._place_of(job.workload)))
+                if self._is_suspect(job):
+                    break
         return taken
+
+    def _is_suspect(self, job: Job) -> bool:
+        return self._deaths[job.record.id] > 1
 
     def _place_of(self, workload: LoadedWorkload) -> int:
         return next(place for place, one in enumerate(self._workloads) if one is workload)
 
-    def _next(self) -> Job | None:
+    def _next(self, alone: bool) -> Job | None:
+        """The next job; one that processes died with only for a process that has no other, where others are done."""
         if self._stop.is_set():
             return None
-        if self._again:
-            return self._again.popleft()
-        if self._exhausted:
-            return None
+        if (again := next((job for job in self._again if not self._is_suspect(job)), None)) is not None:
+            self._again.remove(again)
+            return again
+        if (job := None if self._exhausted else self._next_new()) is not None:
+            return job
+        return self._again.pop(0) if alone and self._again else None
+
+    def _next_new(self) -> Job | None:
         try:
             job = next(self._jobs, None)
         except BaseException as error:
@@ -103,15 +136,26 @@ class Dispatch:
                 self._done(found.job)
             self.changed.notify_all()
 
-    def give_up(self, attempts: Iterable[int]) -> int:
-        """Hand out again what was in hand in these attempts. How many calls were in hand: whether they were paid for is
-        not known.
-        """
+    def note_progress(self, attempt: int) -> None:
+        """The attempt has recorded a trial: its job is not what its processes die of."""
+        with self._lock:
+            if (found := self._attempts.get(attempt)) is not None:
+                self._deaths.pop(found.job.record.id, None)
+
+    def give_up(self, attempts: Iterable[int]) -> GivenUpWork:
+        """Hand out again what was in hand in these attempts, but for jobs that too many processes died with."""
         with self._lock:
             lost = [found for attempt in attempts if (found := self._attempts.pop(attempt, None)) is not None]
-            self._again.extend(found.job for found in lost)
+            deadly: list[Job] = []
+            for job in (found.job for found in lost):
+                self._deaths[job.record.id] += 1
+                (deadly if self._deaths[job.record.id] >= MOST_DEATHS else self._again).append(job)
             self.changed.notify_all()
-            return sum(found.begun.total() for found in lost)
+            return GivenUpWork(sum(found.begun.total() for found in lost), deadly)
+
+    def note_done(self, job: Job) -> None:
+        """A job has come to an end without an attempt that finished."""
+        self._done(job)
 
     def fail(self, error: BaseException) -> None:
         """End the work by an error."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from stepdown.builder.cluster.channel import Channel
@@ -22,6 +23,9 @@ from stepdown.builder.errors import BadInput, StepdownError
 
 LOOK = 2.0
 """Seconds between two looks at which nodes there are."""
+MOST_IN_PROCESS = 32
+"""Instances in the hands of one process: with more of them its interpreter would hold them up."""
+_FIELD = "operation.executor"
 
 
 class OnCluster:
@@ -55,102 +59,112 @@ class _Crew:
         self._cluster, self._config, self._holdings = cluster, config, holdings
         self._dispatch, self._setup = dispatch, setup
         self._head = Head(holdings, dispatch)
-        self._fetch = cluster.pack(setup.parcels)
         self._teller = Teller(holdings.run.path, dispatch)
         self._channels: list[Channel] = []
         """All there ever were; those that are open are given work."""
         self._left_out: set[str] = set()
         """Nodes that can not be used."""
-        self._has_told = False
-        """Whether a person knows that no node is left."""
+        self._room = 1
+        """How many instances a node may have in hand now."""
+        self._ended = threading.Event()
 
     def work(self) -> None:
         """Until nothing is left to hand out, or the run is to stop."""
+        watch = threading.Thread(target=self._watch, name="nodes", daemon=True)
+        watch.start()
+        try:
+            self._wait()
+        except KeyboardInterrupt:  # nobody handles the signal otherwise: what is in hand must not outlive the run
+            self._holdings.stop.set()
+            self._wait()
+            raise
+        finally:
+            self._ended.set()
+            watch.join()
+            if self._channels:
+                self._end(self._channels)
+
+    def _wait(self) -> None:
+        """In short waits, so that a signal is handled while the nodes work."""
+        while not self._dispatch.is_over:
+            with self._dispatch.changed:
+                self._dispatch.changed.wait(0.2)
+            self._teller.note(self._channels)
+            if self._holdings.stop.is_set():
+                for channel in self._open:
+                    channel.stop()
+
+    # Nodes come and go
+
+    def _watch(self) -> None:
+        """Start processes on nodes that lack some: nodes that are new, or where one died."""
         try:
             self._join(self._cluster.nodes(), refuse=True)
             if not self._channels:
-                raise BadInput(f"no node of the cluster has {self._cluster.wanted}", field="operation.executor")
-            self._wait()
-        finally:
-            self._end()
+                raise BadInput(f"no node of the cluster has {self._cluster.wanted}", field=_FIELD)
+            has_told = False
+            while not self._ended.wait(LOOK):
+                self._join(self._cluster.nodes(), refuse=False)
+                if not self._open and not has_told:
+                    line = f"no node of the cluster is left that has {self._cluster.wanted}: waiting for one"
+                    self._holdings.progress.notify(line)
+                has_told = not self._open
+        except BaseException as error:
+            self._dispatch.fail(error)
 
-    def _join(self, nodes: Iterable[str], refuse: bool) -> None:
-        """Start a process on each node that has none. A node that can not be used ends the run if it is to be refused;
-        else it is told of, and left out.
+    def _join(self, nodes: Mapping[str, int], refuse: bool) -> None:
+        """Start what processes nodes lack; `nodes` says how many each has the resources for.
+
+        A node that can not be used ends the run if it is to be refused; else it is told of, and left out.
         """
-        known = {channel.node for channel in self._open} | self._left_out
-        new = [node for node in nodes if node not in known]
-        if not new:
+        usable = {node: most for node, most in nodes.items() if node not in self._left_out}
+        self._room = self._config.per_node or -(-self._holdings.run.config.operation.workers // max(1, len(usable)))
+        there = Counter(channel.node for channel in self._open)
+        needed = -(-self._room // MOST_IN_PROCESS)
+        new = [node for node, most in usable.items() for _ in range(min(most, needed) - there[node])]
+        if not new or self._holdings.stop.is_set():
             return
         with ThreadPoolExecutor(len(new)) as threads:
             started = list(threads.map(self._start, new))
         for node, process in zip(new, started, strict=True):
-            if process is None:
-                continue
-            if not isinstance(process, StepdownError):
-                channel = Channel(process, self._head, self._dispatch, self._room)
-                self._channels.append(channel)
-                channel.start()
-            elif refuse:
-                raise process
-            else:
-                self._left_out.add(node)
-                self._holdings.progress.notify(f"left out: {process}")
+            if isinstance(process, StepdownError):
+                self._leave_out(node, process, refuse)
+            elif process is not None:
+                self._channels.append(Channel(process, self._head, self._dispatch, self._room_of_process))
+                self._channels[-1].start()
+
+    def _leave_out(self, node: str, error: StepdownError, refuse: bool) -> None:
+        if refuse:
+            self._dispatch.fail(error)
+        elif node not in self._left_out:
+            self._holdings.progress.notify(f"left out: {error}")
+        self._left_out.add(node)
 
     def _start(self, node: str) -> NodeProcess | StepdownError | None:
-        """A process that is ready, or why the node can not be used; None where it is gone by now."""
+        """A process that is ready, or why the node can not be used; None where there is none by now."""
+        process = self._cluster.start(node)
         try:
-            process = self._cluster.start(node)
             refuse_other_code(process.address, process.describe())
-            refuse_other_measures(process.address, self._holdings.versions, process.begin(self._setup, self._fetch))
+            missing = process.missing(self._setup.parcels)
+            fetch = self._cluster.pack(parcel for parcel in self._setup.parcels if parcel.digest in missing)
+            refuse_other_measures(process.address, self._holdings.versions, process.begin(self._setup, fetch))
         except StepdownError as error:
+            process.end()
             return error
         except ProcessDied:
+            process.end()
             return None
         return process
 
-    def _room(self) -> int:
-        """How many instances a node may have in hand now."""
-        if self._config.per_node is not None:
-            return self._config.per_node
-        return -(-self._holdings.run.config.operation.workers // max(1, len(self._open)))
+    def _room_of_process(self, node: str) -> int:
+        """How many instances each process on a node may have in hand now."""
+        return -(-self._room // max(1, sum(channel.node == node for channel in self._open)))
 
     @property
     def _open(self) -> list[Channel]:
         return [channel for channel in self._channels if channel.is_open]
 
-    def _wait(self) -> None:
-        next_look = time.monotonic() + LOOK
-        try:
-            while not self._dispatch.is_over:
-                with self._dispatch.changed:
-                    self._dispatch.changed.wait(0.2)
-                self._teller.note(self._channels)
-                if self._holdings.stop.is_set():
-                    self._stop()
-                elif time.monotonic() >= next_look:
-                    self._look_for_nodes()
-                    next_look = time.monotonic() + LOOK
-        except KeyboardInterrupt:
-            self._holdings.stop.set()
-            self._wait()
-            raise
-
-    def _look_for_nodes(self) -> None:
-        """Start processes on nodes that have none: they are new, or the process that was there died."""
-        self._join(self._cluster.nodes(), refuse=False)
-        if not self._open and not self._has_told:
-            self._holdings.progress.notify(
-                f"no node of the cluster is left that has {self._cluster.wanted}: waiting for one"
-            )
-        self._has_told = not self._open
-
-    def _stop(self) -> None:
-        for channel in self._channels:
-            channel.stop()
-
-    def _end(self) -> None:
-        if self._channels:
-            self._teller.end(self._channels)
-        for channel in self._channels:
-            channel.end()
+    def _end(self, channels: list[Channel]) -> None:
+        self._teller.end(channels)
+        with ThreadPoolExecutor(len(channels)) as threads:
+            list(threads.map(Channel.end, channels))

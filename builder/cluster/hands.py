@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import platform
+import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 from stepdown.builder.cluster.line import Desk, Line
 from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, State, Told
-from stepdown.builder.cluster.parcels import Fetch, Parcel, localized
+from stepdown.builder.cluster.parcels import Fetch, Parcel, is_there, localized, placed
 from stepdown.builder.cluster.permits import RemoteLimits, limits_on_node
 from stepdown.builder.cluster.remote import KnownTexts, RemoteAnswers, RemoteLedger
 from stepdown.builder.cluster.versions import CodeVersion, code_version
@@ -90,6 +91,10 @@ class Hands:
         _log.setLevel(logging.INFO)
         return Place(platform.node(), _log_file())
 
+    def missing(self, parcels: Sequence[Parcel]) -> list[str]:
+        """The digests of the parcels that are to be sent here."""
+        return [parcel.digest for parcel in parcels if not is_there(parcel, _own_folder() / "files")]
+
     def begin(self, setup: Setup, keys: Mapping[str, str], fetch: Fetch) -> RunVersions:
         """Load the run's workloads, and say by which code they measure. Raises BadInput.
 
@@ -100,9 +105,13 @@ class Hands:
             os.environ.setdefault(name, value)
         SECRETS.know(keys)
         try:
-            config = localized(setup.config, setup.parcels, _own_folder() / "files", fetch)
+            places = {parcel.path: placed(parcel, _own_folder() / "files", fetch) for parcel in setup.parcels}
         except OSError as error:
             raise BadInput(f"files can not be unpacked on {platform.node()}: {error}") from None
+        for parcel in setup.parcels:
+            if parcel.files is not None:  # code of one's own: at the head it may lie where the command was given
+                sys.path.append(str(places[parcel.path]))
+        config = localized(setup.config, places)
         self._setup = setup = replace(setup, config=config)
         protocol = config.protocol
         self._workloads = [load_workload(protocol, index, setup.departed) for index in range(len(protocol.workloads))]

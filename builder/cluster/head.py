@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from stepdown.builder.cache.responses import entry_of
-from stepdown.builder.cluster.dispatch import Dispatch
+from stepdown.builder.cluster.dispatch import MOST_DEATHS, Dispatch
 from stepdown.builder.cluster.messages import (
     NO_ATTEMPT,
     Admit,
@@ -28,9 +28,11 @@ from stepdown.builder.cluster.messages import (
     Unpaid,
 )
 from stepdown.builder.cluster.permits import Permits
+from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.executor import RunHoldings
-from stepdown.builder.errors import Interrupted, StepdownError
+from stepdown.builder.errors import Interrupted, RunStopped, StepdownError
 from stepdown.builder.records import Response
+from stepdown.builder.run.ledger import InstanceState
 
 _LEDGER_CALLS = (
     "trials",
@@ -109,7 +111,7 @@ class Head:
         if isinstance(request, Look):
             return self._look(attempt, request)
         if isinstance(request, Record):
-            return self._record(request)
+            return self._record(attempt, request)
         assert isinstance(request, LedgerCall)
         return self._ledger_calls[request.method](*request.arguments)
 
@@ -138,8 +140,9 @@ class Head:
             self._store.put(key, keep.entry)
         return key
 
-    def _record(self, record: Record) -> int:
+    def _record(self, attempt: int, record: Record) -> int:
         trial = self._ledger.write(record.entry)
+        self._dispatch.note_progress(attempt)
         if self._exam.note(record.entry.grading):
             self._stop.set()
         return trial
@@ -159,7 +162,20 @@ class Head:
         """Hand out again what a process had in hand. Its calls in hand count as paid: they may have been, and no budget
         of calls is exceeded. What they cost is not known, and is not counted.
         """
-        for _ in range(self._dispatch.give_up(attempts)):
+        lost = self._dispatch.give_up(attempts)
+        for _ in range(lost.calls):
             self._budget.end(0.0)
+        for job in lost.deadly:
+            self._give_up_on(job)
         self._permits.end_all(process)
         self._processes.discard(process)
+
+    def _give_up_on(self, job: Job) -> None:
+        """Leave out an instance that processes die of: it waits for a resume, where it has no labels yet."""
+        reason = f"{MOST_DEATHS} processes in a row died with it in hand"
+        if job.record.state is not InstanceState.OPEN:
+            return self._dispatch.fail(RunStopped(f"{job.instance.benchmark}/{job.instance.id}: {reason}"))
+        self._ledger.block(job.record.id, reason)
+        self._progress.on_blocked(job.instance, reason)
+        self._dispatch.note_done(job)
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -56,6 +56,9 @@ class NodeProcess(Protocol):
     def describe(self) -> CodeVersion:
         """What is installed there. Raises BadInput where stepdown can not be loaded there, and ProcessDied."""
 
+    def missing(self, parcels: Sequence[Parcel]) -> Collection[str]:
+        """The digests of what is to be sent there. Raises ProcessDied."""
+
     def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
         """See `Hands.begin`. Raises BadInput and ProcessDied."""
 
@@ -72,7 +75,7 @@ class NodeProcess(Protocol):
         """Have it begin no further step."""
 
     def end(self) -> None:
-        """End it."""
+        """End it, whatever it is doing. It may be gone already."""
 
 
 class Cluster(Protocol):
@@ -85,8 +88,8 @@ class Cluster(Protocol):
     def machines(self) -> Sequence[Machine]:
         """All nodes that are there now, but those that were started with no CPUs."""
 
-    def nodes(self) -> Sequence[str]:
-        """The ids of those that have what is needed, now."""
+    def nodes(self) -> Mapping[str, int]:
+        """The ids of those that have what is needed, now, and how many processes each has the resources for in all."""
 
     def start(self, node: str) -> NodeProcess:
         """Start a process on a node."""

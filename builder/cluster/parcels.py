@@ -11,7 +11,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from stepdown.builder.config.loading import Config
 from stepdown.builder.config.protocol import WorkloadConfig
 from stepdown.builder.errors import BadInput
 from stepdown.builder.run.ledger.database import FILE_NAME as LEDGER
+from stepdown.harnesses.own_code import find_own
 
 Fetch = Callable[[str], bytes]
 """Gives what was packed under a digest."""
@@ -55,15 +56,29 @@ def parcels_of(config: Config) -> Iterator[Parcel]:
             yield Parcel(workload.tasks, workload.source_sha256)
         if workload.assets is not None and (sha256 := workload.source.get("assets_sha256")):
             yield Parcel(workload.assets, str(sha256))
-    if modules is not None:
-        yield code_parcel(modules)
+    named = [workload.harness for workload in protocol.workloads if workload.is_own_code]
+    named += [str(protocol.hints.policy)] if protocol.hints.may_be_own_code else []
+    tops: dict[Path, set[str]] = {}
+    for name in named:
+        if (own := find_own(name.partition(":")[0], modules)) is not None:
+            tops.setdefault(own.folder.resolve(), set()).add(own.top)
+    for folder, names in tops.items():
+        yield code_parcel(folder, names)
 
 
-def code_parcel(folder: Path) -> Parcel:
-    """The Python files of a folder, and the small files beside them: no runs, no caches, nothing hidden, no links."""
+def code_parcel(folder: Path, tops: Collection[str] = ()) -> Parcel:
+    """The code in a folder of one's own: its modules and packages, with those named `tops`, and the small files beside
+    them. No runs, no caches, nothing hidden, no links. Raises BadInput where that is far too much.
+    """
     files, size = [], 0
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if _may_hold_code(Path(place, name)))
+        is_top = Path(place) == folder
+        folders[:] = sorted(
+            name
+            for name in folders
+            if _may_hold_code(Path(place, name))
+            and (not is_top or name in tops or Path(place, name, "__init__.py").is_file())
+        )
         for name in sorted(names):
             file = Path(place, name)
             if name.startswith(".") or file.is_symlink() or not file.is_file():
@@ -112,7 +127,7 @@ def placed(parcel: Parcel, into: Path, fetch: Fetch) -> Path:
     """Where a parcel's file or folder lies on this node: where it lay at the head, else unpacked in a folder of the
     node's own, once for all processes. Raises OSError.
     """
-    if _is_there(parcel):
+    if _is_in_place(parcel):
         return parcel.path
     # Under its own name: a workload may go by the names of its files.
     home = into / parcel.digest
@@ -130,7 +145,12 @@ def placed(parcel: Parcel, into: Path, fetch: Fetch) -> Path:
     return place
 
 
-def _is_there(parcel: Parcel) -> bool:
+def is_there(parcel: Parcel, into: Path) -> bool:
+    """Whether this node has a parcel's file or folder, where it lay at the head or unpacked."""
+    return _is_in_place(parcel) or (into / parcel.digest).exists()
+
+
+def _is_in_place(parcel: Parcel) -> bool:
     path = parcel.path
     try:
         if path.is_file():
@@ -144,9 +164,8 @@ def _is_there(parcel: Parcel) -> bool:
         return False
 
 
-def localized(config: Config, parcels: Iterable[Parcel], into: Path, fetch: Fetch) -> Config:
-    """The config as a node reads it: with the places that its files have there. Raises OSError."""
-    places = {parcel.path: placed(parcel, into, fetch) for parcel in parcels}
+def localized(config: Config, places: Mapping[Path, Path]) -> Config:
+    """The config as a node reads it: its files at the places that they have there."""
 
     def local(path: Path | None) -> Path | None:
         return None if path is None else places.get(path, path)

@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ FIELD = "operation.executor"
 SILENCE = 30.0
 """Seconds. A process that is not heard of for so long is given up, though its node seems to be there."""
 _IMPORT = re.compile("ImportError|ModuleNotFoundError|failed to import|AttributeError")
+_ANY = 1024
 _CONNECT = 10.0
+_START = 120.0
+"""Seconds for a process to start. Its node's resources may be in use by others."""
 _END = 20.0
 """Seconds for a process to end its local servers."""
 _OWN_NAMES = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
@@ -61,13 +64,20 @@ class RayProcess:
 
     def describe(self) -> CodeVersion:
         try:
-            found: CodeVersion = ray.get(self._actor.describe.remote())
+            found: CodeVersion = ray.get(self._actor.describe.remote(), timeout=_START)
         except RayError as error:
             if _IMPORT.search(str(error)) is None:
                 raise ProcessDied(f"{self.address}: {error}") from None
             reason = str(error).strip().splitlines()[-1]
             problem = f"node {self.address} can not load stepdown: {reason}"
             raise BadInput(problem, field=FIELD) from None
+        return found
+
+    def missing(self, parcels: Sequence[Parcel]) -> Collection[str]:
+        try:
+            found: list[str] = ray.get(self._actor.missing.remote(list(parcels)))
+        except RayError as error:
+            raise ProcessDied(f"{self.address}: {error}") from None
         return found
 
     def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
@@ -128,14 +138,8 @@ def _cause(error: RayTaskError) -> BaseException:
 class _Packed:
     """What nodes may need of the config's files, in Ray's object store."""
 
-    def __init__(self, parcels: Iterable[Parcel]) -> None:
-        """Raises BadInput where a file can not be read."""
-        self._objects: dict[str, Any] = {}
-        for parcel in parcels:
-            try:
-                self._objects[parcel.digest] = ray.put(packed(parcel))
-            except OSError as error:
-                raise BadInput(f"it can not be sent to the nodes: {error.strerror}", file=parcel.path) from None
+    def __init__(self, objects: Mapping[str, Any]) -> None:
+        self._objects = objects
 
     def fetch(self, digest: str) -> bytes:
         """What was packed under a digest, on whichever node this is called."""
@@ -158,6 +162,9 @@ class RayCluster:
         """`required` is what nodes must state of themselves beside the config's resources; nothing of it is taken."""
         self._config, self._required, self._silence = config, required or {}, silence
         self._is_ours = False
+        self._packing = threading.Lock()
+        self._objects: dict[str, Any] = {}
+        """What was packed, by digest."""
 
     def __enter__(self) -> RayCluster:
         if not ray.is_initialized():
@@ -184,13 +191,26 @@ class RayCluster:
             if node["Alive"] and "CPU" not in lacks:
                 yield Machine(node["NodeID"], node["NodeManagerAddress"], node["NodeManagerHostname"], lacks)
 
-    def nodes(self) -> list[str]:
-        """The ids of the nodes that have what is needed, in a fixed order."""
-        return sorted(machine.id for machine in self._machines() if not machine.lacks)
+    def nodes(self) -> Mapping[str, int]:
+        """The nodes that have what is needed, in a fixed order."""
+        usable = {machine.id for machine in self._machines() if not machine.lacks}
+        resources = {node["NodeID"]: node["Resources"] for node in ray.nodes()}
+        return {
+            node: _most_processes(resources[node], self._config.resources) for node in sorted(usable & set(resources))
+        }
 
     def pack(self, parcels: Iterable[Parcel]) -> Fetch:
         """Files for the nodes, sent once to each that needs them. Raises BadInput where one can not be read."""
-        return _Packed(parcels).fetch
+        return _Packed({parcel.digest: self._put(parcel) for parcel in parcels}).fetch
+
+    def _put(self, parcel: Parcel) -> Any:
+        with self._packing:
+            if parcel.digest not in self._objects:
+                try:
+                    self._objects[parcel.digest] = ray.put(packed(parcel))
+                except OSError as error:
+                    raise BadInput(f"it can not be sent to the nodes: {error.strerror}", file=parcel.path) from None
+            return self._objects[parcel.digest]
 
     def start(self, node: str) -> RayProcess:
         """Start a process on a node."""
@@ -205,6 +225,11 @@ class RayCluster:
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
         }
         return RayProcess(ray.remote(Hands).options(**options).remote(), node, address, self._silence)
+
+
+def _most_processes(resources: Mapping[str, float], taken: Mapping[str, float]) -> int:
+    """How many processes a node has the resources for that each of them takes."""
+    return min((int(resources.get(name, 0.0) // amount) for name, amount in taken.items()), default=_ANY)
 
 
 def _connect(address: str) -> None:

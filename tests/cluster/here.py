@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,9 @@ class HereProcess:
     def describe(self) -> CodeVersion:
         return self.hands.describe()
 
+    def missing(self, parcels: Sequence[Parcel]) -> list[str]:
+        return self.hands.missing(parcels)
+
     def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
         return self.hands.begin(_travelled(setup), self.keys, fetch)
 
@@ -94,8 +97,8 @@ class Here:
     def machines(self) -> Sequence[Machine]:
         return [Machine(node, node, "here", ()) for node in self.ids]
 
-    def nodes(self) -> Sequence[str]:
-        return self.ids
+    def nodes(self) -> Mapping[str, int]:
+        return dict.fromkeys(self.ids, 4)
 
     def start(self, node: str) -> HereProcess:
         process = HereProcess(node, next(self._numbers), self._fate)

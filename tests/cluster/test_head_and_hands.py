@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from stepdown.builder.cluster import executor
-from stepdown.builder.cluster.messages import Asked, Keep, Record
-from stepdown.builder.cluster.nodes import ProcessSilent
+from stepdown.builder.cluster.messages import Asked, Keep, LedgerCall, Record
+from stepdown.builder.cluster.nodes import ProcessDied, ProcessSilent
 from stepdown.builder.errors import BadInput, BudgetReached, RunStopped
 from tests import workshop
 from tests.cluster.here import DiesAt, Here, HereProcess, build_here
-from tests.conftest import Shop
+from tests.conftest import Shop, stepdown
 from tests.provider import FAULTS, Answer, Provider
 
 NEEDS = [[0, 1, 2, 0], [2, 0, 1], [1, 1], [0, 0, 0, 0, 2], [2, 2], [0, 1, 0]]
@@ -173,3 +173,21 @@ def test_a_node_with_other_code_is_refused_by_name(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match=r"node node-1 .*has stepdown 0\.0\.1"):
         build_here(Other(2), settings("http://127.0.0.1:9/v1"), tmp_path / "run")
+
+
+def test_an_instance_that_processes_die_of_is_blocked_and_no_other_is(tmp_path: Path) -> None:
+    """Whoever begins with it dies at once, with all that it has in hand beside it."""
+    deadly = 3
+
+    def fate(process: HereProcess, asked: Sequence[Asked]) -> None:
+        if any(one.request == LedgerCall("trials", (deadly,)) for one in asked):
+            raise ProcessDied(process.name)
+
+    shop = Shop(tmp_path)
+    with Provider(ABILITIES) as provider:
+        build = build_here(Here(2, fate), settings(provider.url), shop.run)
+        assert (build.progress.instances, build.progress.blocked) == (len(NEEDS), 1)
+        assert "5 processes in a row died with it in hand" in stepdown("status", str(shop.run)).out
+        assert len(shop.labels()) == len(NEEDS) - 1
+        assert shop.resume().code == 0
+    assert len(shop.labels()) == len(NEEDS)
