@@ -136,6 +136,7 @@ NOT_RUN = {
     "eval '$(_STEPDOWN_COMPLETE=bash_source stepdown)'": "changes the shell: tests/test_completion.py asks as it does",
     "eval '$(_STEPDOWN_COMPLETE=zsh_source stepdown)'": "changes the shell: tests/test_completion.py asks as it does",
     "pip install 'stepdown[audit]'": "installs packages",
+    "pip install stepdown-0.1.0-py3-none-any.whl": "installs packages: see tests/test_packaging.py for the wheel alone",
     "stepdown audit serve runs/q --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "stepdown audit serve runs/bfcl --reviewers ana,bo": "serves until Ctrl-C: tests/audit/test_web_serve.py runs it",
     "export ARGILLA_API_KEY=...": "stands for a key of one's own",
