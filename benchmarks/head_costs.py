@@ -93,6 +93,8 @@ class _Listening(Here):
 class _Replaying:
     """An executor whose head is asked what was kept, by one thread that takes its own processor time."""
 
+    where = "this machine"
+
     def __init__(self, heard: Sequence[Heard]) -> None:
         self._heard, self.figures = heard, HeadFigures()
 

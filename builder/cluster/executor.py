@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from stepdown.builder.cluster.channel import Channel
 from stepdown.builder.cluster.dispatch import Dispatch
@@ -25,11 +26,15 @@ LOOK = 2.0
 """Seconds between two looks at which nodes there are."""
 MOST_IN_PROCESS = 32
 """Instances in the hands of one process: with more of them its interpreter would hold them up."""
+_LINGER = 5.0
+"""Seconds for what is being started when the work has ended."""
 _FIELD = "operation.executor"
 
 
 class OnCluster:
     """An executor. This process is the head: the ledger and all that the run has one of stay here."""
+
+    where = "every node"
 
     def __init__(self, config: ClusterConfig, connect: Connect) -> None:
         self._config, self._connect = config, connect
@@ -80,7 +85,7 @@ class _Crew:
             raise
         finally:
             self._ended.set()
-            watch.join()
+            watch.join(_LINGER)  # a node may take long to come to nothing
             if self._channels:
                 self._end(self._channels)
 
@@ -99,9 +104,13 @@ class _Crew:
     def _watch(self) -> None:
         """Start processes on nodes that lack some: nodes that are new, or where one died."""
         try:
-            self._join(self._cluster.nodes(), refuse=True)
-            if not self._channels:
+            nodes = self._cluster.nodes()
+            if not nodes:
                 raise BadInput(f"no node of the cluster has {self._cluster.wanted}", field=_FIELD)
+            self._join(nodes, refuse=True)
+            if not self._channels and not self._holdings.stop.is_set():
+                problem = f"no process could be started on any of {len(nodes)} nodes: others may use what they have"
+                raise BadInput(problem, field=_FIELD)
             has_told = False
             while not self._ended.wait(LOOK):
                 self._join(self._cluster.nodes(), refuse=False)
@@ -110,7 +119,8 @@ class _Crew:
                     self._holdings.progress.notify(line)
                 has_told = not self._open
         except BaseException as error:
-            self._dispatch.fail(error)
+            if not self._ended.is_set():
+                self._dispatch.fail(error)
 
     def _join(self, nodes: Mapping[str, int], refuse: bool) -> None:
         """Start what processes nodes lack; `nodes` says how many each has the resources for.
@@ -125,13 +135,19 @@ class _Crew:
         if not new or self._holdings.stop.is_set():
             return
         with ThreadPoolExecutor(len(new)) as threads:
-            started = list(threads.map(self._start, new))
-        for node, process in zip(new, started, strict=True):
-            if isinstance(process, StepdownError):
-                self._leave_out(node, process, refuse)
-            elif process is not None:
-                self._channels.append(Channel(process, self._head, self._dispatch, self._room_of_process))
-                self._channels[-1].start()
+            list(threads.map(partial(self._join_one, refuse=refuse), new))
+
+    def _join_one(self, node: str, refuse: bool) -> None:
+        """Start a process on a node, and give it work as soon as it is ready."""
+        process = self._start(node)
+        if isinstance(process, StepdownError):
+            self._leave_out(node, process, refuse)
+        elif process is not None and self._ended.is_set():
+            process.end()
+        elif process is not None:
+            channel = Channel(process, self._head, self._dispatch, self._room_of_process)
+            self._channels.append(channel)
+            channel.start()
 
     def _leave_out(self, node: str, error: StepdownError, refuse: bool) -> None:
         if refuse:

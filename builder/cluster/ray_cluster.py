@@ -34,7 +34,7 @@ SILENCE = 30.0
 _IMPORT = re.compile("ImportError|ModuleNotFoundError|failed to import|AttributeError")
 _ANY = 1024
 _CONNECT = 10.0
-_START = 120.0
+_START = 60.0
 """Seconds for a process to start. Its node's resources may be in use by others."""
 _END = 20.0
 """Seconds for a process to end its local servers."""

@@ -46,6 +46,10 @@ class RunHoldings:
 class Executor(Protocol):
     """Works on instances, several at once: `operation.workers` of them."""
 
+    @property
+    def where(self) -> str:
+        """Where what workloads start runs, in words."""
+
     def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
         """Do the task with every job, and tell `done` of each. Whenever a worker is free it takes the next job.
 
@@ -55,6 +59,8 @@ class Executor(Protocol):
 
 class InThreads:
     """Works in threads of this process."""
+
+    where = "this machine"
 
     def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
         run, progress, stop = holdings.run, holdings.progress, holdings.stop

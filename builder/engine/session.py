@@ -108,7 +108,9 @@ class RunSession:
             with budget:
                 for workload in self.workloads:
                     if started := workload.harness.runs_here:
-                        progress.notify(f"workload {workload.harness.name} runs on this machine, unconfined: {started}")
+                        progress.notify(
+                            f"workload {workload.harness.name} runs on {self._executor.where}, unconfined: {started}"
+                        )
                 holdings = RunHoldings(
                     run=run,
                     workloads=self.workloads,

@@ -156,6 +156,17 @@ def test_a_process_that_was_cut_off_can_not_write_late(
     assert asked.total() <= calls + WORKERS
 
 
+def test_a_node_with_many_instances_in_hand_has_several_processes(
+    tmp_path: Path, undisturbed: tuple[dict[str, bytes], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "MOST_IN_PROCESS", 2)
+    shop, one_node = Shop(tmp_path), Here(1)
+    with Provider(ABILITIES) as provider:
+        build_here(one_node, settings(provider.url), shop.run)
+    assert len(one_node.started) == WORKERS / 2
+    assert shop.files() == undisturbed[0]
+
+
 def test_what_a_provider_refuses_ends_the_run(tmp_path: Path) -> None:
     abilities = {**ABILITIES, "hand": lambda request: FAULTS["unauthorized"]}
     with Provider(abilities) as provider, pytest.raises(RunStopped, match="hand"):
