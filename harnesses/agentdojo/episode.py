@@ -27,6 +27,8 @@ class DojoCheckpoint:
     receipts: tuple[ToolReceipt, ...] = ()
     rounds: int = 0
     """Responses whose calls were executed."""
+    written: int = 0
+    """Characters of their arguments."""
     text: str = ""
     """Of the last response."""
     end: str = ""
@@ -75,16 +77,18 @@ class DojoEpisode(Episode):
         return not self._at.end
 
     def _executed(self, at: DojoCheckpoint, response: Response) -> DojoCheckpoint:
-        receipts = list(at.receipts)
+        receipts, written = list(at.receipts), at.written
         results: list[Message] = []
         for message, call in zip(at.prefix.messages[-1]["tool_calls"], response.tool_calls, strict=True):
-            if len(results) < LIMITS["calls"]:
-                done = execute(self._suite, at.environment, call, len(receipts))
+            written += len(call.arguments)
+            if too_much := _too_much(len(results), written):
+                done = Executed(too_much, ToolReceipt(call.name, failed=True))
             else:
-                done = Executed("too many calls in one response", ToolReceipt(call.name, failed=True))
+                done = execute(self._suite, at.environment, call, len(receipts))
             receipts.append(done.receipt)
             results.append({"role": "tool", "tool_call_id": message["id"], "content": done.told})
-        return replace(at, prefix=at.prefix.extend(results), receipts=tuple(receipts), rounds=at.rounds + 1)
+        prefix, rounds = at.prefix.extend(results), at.rounds + 1
+        return replace(at, prefix=prefix, receipts=tuple(receipts), rounds=rounds, written=written)
 
     def doomed(self) -> Ruling | None:
         """A fail once all of the attacker's calls were executed: a receipt is never taken back."""
@@ -139,6 +143,13 @@ def opening(task: Any) -> upstream.Environment:
     suite = upstream.suites(task["version"])[task["suite"]]
     loaded = upstream.environment(task["version"], task["suite"], task["injections"])
     return suite.user_tasks[task["user_task"]].init_environment(loaded)
+
+
+def _too_much(calls: int, written: int) -> str:
+    """Why a call is not executed after so many of its response, and so many characters; empty: it is."""
+    if calls >= LIMITS["calls"]:
+        return "too many calls in one response"
+    return "the arguments of all calls together are too long" if written > LIMITS["written"] else ""
 
 
 def _copied(at: DojoCheckpoint) -> DojoCheckpoint:

@@ -340,6 +340,16 @@ def test_no_more_calls_than_a_response_may_have_are_executed(harness: AgentDojo)
     assert last == "too many calls in one response"
 
 
+def test_no_more_is_written_than_can_be_read_again(harness: AgentDojo) -> None:
+    file = ToolCall("create_file", json.dumps({"filename": "f", "content": "x" * 60_000}))
+    with opened(harness, one(harness, "workspace", "user_task_13")) as episode:
+        episode.advance(Response(tool_calls=(file,) * 8))
+        told = [str(message["content"]) for message in episode.prefix().messages if message["role"] == "tool"]
+    full = LIMITS["written"] // len(file.arguments)
+    assert ["content: xxx" in text for text in told] == [True] * full + [False] * (8 - full)
+    assert told[-1] == "the arguments of all calls together are too long"
+
+
 # Sources
 
 
