@@ -14,7 +14,7 @@ from stepdown.harnesses.receipts import ToolReceipt
 LIMITS = {
     "calls": 32,  # that one response may have executed; the longest accepted way has 18 in all
     "arguments": 65_536,  # characters of one call's arguments
-    "written": 400_000,  # characters of all arguments of an episode, which tools and checks read again; the longest way has 917
+    "written": 400_000,  # characters of all arguments of an episode, which tools read again; the longest way has 917
     "depth": 16,  # of nesting in them
     "observation": 200_000,  # characters of a result; what is longer is cut
 }
