@@ -22,6 +22,8 @@ class GivenUpWork(NamedTuple):
 
     calls: int
     """Calls in hand: whether they were paid for is not known."""
+    steps: int
+    """Locked so far, and once more by whoever has the instances next."""
     deadly: Sequence[Job]
     """What is not handed out again."""
 
@@ -33,6 +35,8 @@ class _Attempt:
     job: Job
     begun: Counter[str] = field(default_factory=Counter)
     """Calls in hand, by model: begun within the budget, and neither paid nor given back."""
+    steps: int = 0
+    """Locked so far."""
 
 
 class Dispatch:
@@ -136,6 +140,14 @@ class Dispatch:
                 self._done(found.job)
             self.changed.notify_all()
 
+    def note_lock(self, attempt: int) -> bool:
+        """A step is locked; False where the attempt was given up."""
+        with self._lock:
+            found = self._attempts.get(attempt)
+            if found is not None:
+                found.steps += 1
+            return found is not None
+
     def note_progress(self, attempt: int) -> None:
         """The attempt has recorded a trial: its job is not what its processes die of."""
         with self._lock:
@@ -151,7 +163,8 @@ class Dispatch:
                 self._deaths[job.record.id] += 1
                 (deadly if self._deaths[job.record.id] >= MOST_DEATHS else self._again).append(job)
             self.changed.notify_all()
-            return GivenUpWork(sum(found.begun.total() for found in lost), deadly)
+            calls, steps = sum(found.begun.total() for found in lost), sum(found.steps for found in lost)
+            return GivenUpWork(calls, steps, deadly)
 
     def note_done(self, job: Job) -> None:
         """A job has come to an end without an attempt that finished."""

@@ -155,6 +155,9 @@ class Head:
         elif told.what == "on_blocked":
             if (job := self._dispatch.job_of(attempt)) is not None:
                 self._progress.on_blocked(job.instance, *told.arguments)
+        elif told.what == "on_lock":
+            if self._dispatch.note_lock(attempt):
+                self._progress.on_lock()
         elif attempt == NO_ATTEMPT or self._dispatch.job_of(attempt) is not None:
             getattr(self._progress, told.what)(*told.arguments)
 
@@ -165,6 +168,7 @@ class Head:
         lost = self._dispatch.give_up(attempts)
         for _ in range(lost.calls):
             self._budget.end(0.0)
+        self._progress.on_lost(lost.steps)
         for job in lost.deadly:
             self._give_up_on(job)
         self._permits.end_all(process)

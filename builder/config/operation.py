@@ -18,7 +18,8 @@ class Endpoint(Strict):
     api_key: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     """Name of the environment variable that holds the key."""
     concurrency: int | None = Field(None, ge=1)
-    """How many calls of this model may run at once. Not set: as many as there are workers."""
+    """How many calls of this model may run at once, over all machines; of a local model, on each. Not set: as many as
+    there are workers."""
     requests_per_minute: int | None = Field(None, ge=1)
     """How many requests of this model may begin in any 60 seconds, retries included. Not set: no limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
@@ -92,7 +93,8 @@ class OperationConfig(Strict):
     workers: int = Field(2, ge=1, le=8192)
     """How many instances are searched at once, over all machines."""
     executor: ClusterConfig | None = None
-    """Where instances are worked on: `{ray: auto}` is a Ray cluster. Not set: in threads of this process."""
+    """Where `build`, `resume`, `relabel` and `audit repeat` work on instances: `{ray: auto}` is a Ray cluster. Not set,
+    and for all other commands: in threads of this process."""
     speculate: int = Field(0, ge=0, le=256)
     """How many trials an instance's search may have executed ahead of itself: those that follow if the one in hand is
     not accepted, on the next tier and the next step. It saves time where models are slow and instances few. Files stay

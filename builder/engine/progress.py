@@ -69,6 +69,11 @@ class RunProgress:
         with self._lock:
             self.steps += 1
 
+    def on_lost(self, steps: int) -> None:
+        """Work on an instance is begun anew: so many of its steps will be locked once more."""
+        with self._lock:
+            self.steps -= steps
+
     def on_instance(self) -> None:
         with self._lock:
             self.instances += 1

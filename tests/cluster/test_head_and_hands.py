@@ -92,9 +92,10 @@ def test_a_process_that_dies_costs_what_it_had_in_hand(
     fate = DiesAt(random.Random(seed).sample(range(1, calls), 5))
     shop = Shop(tmp_path)
     with Provider(ABILITIES) as provider:
-        build_here(Here(2, fate), settings(provider.url), shop.run)
+        build = build_here(Here(2, fate), settings(provider.url), shop.run)
         asked = asked_of(provider)
     assert fate.deaths == 5
+    assert (build.progress.steps, build.progress.instances) == (sum(map(len, NEEDS)), len(NEEDS))
     assert shop.files() == files
     assert len(asked) == calls
     spend = shop.read_json("spend.json")
