@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stepdown.builder.config.operation import Endpoint, OperationConfig
 from stepdown.builder.estimate.arithmetic import Work
-from stepdown.builder.estimate.cluster_plan import HOUR, Cluster, plan_cluster
+from stepdown.builder.estimate.cluster_plan import HOUR, ClusterSize, plan_cluster
 from stepdown.builder.estimate.pace import PAUSED, Pace
 from stepdown.builder.estimate.run_estimate import CaseWork, ModelEstimate, RunEstimate, WorkloadAssumptions
 from stepdown.builder.run.spent import Spent
@@ -52,7 +52,7 @@ works = st.lists(st.builds(Work, st.integers(1, 300), st.integers(0, 50)), min_s
 def test_no_order_of_instances_takes_longer_than_the_plan(instances: list[Work], nodes: int, per_node: int) -> None:
     longest = max(instances, key=lambda work: work.calls)
     alike = [Work(work.calls, work.calls / longest.calls * longest.executions) for work in instances]
-    plan = plan_cluster(estimate_of(alike), OperationConfig(), Cluster(nodes, per_node), PACE)
+    plan = plan_cluster(estimate_of(alike), OperationConfig(), ClusterSize(nodes, per_node), PACE)
     taken = [work.calls * PACE.call + work.executions * PACE.execution for work in alike]
     real = scheduled(taken, plan.in_hand)
     planned = plan.cases["expected"].hours * HOUR
@@ -61,14 +61,16 @@ def test_no_order_of_instances_takes_longer_than_the_plan(instances: list[Work],
 
 
 def test_one_node_with_one_instance_in_hand_takes_the_sum() -> None:
-    plan = plan_cluster(estimate_of([Work(3, 2), Work(5, 1)]), OperationConfig(), Cluster(1, 1), PACE)
+    plan = plan_cluster(estimate_of([Work(3, 2), Work(5, 1)]), OperationConfig(), ClusterSize(1, 1), PACE)
     assert plan.cases["worst"].hours * HOUR == pytest.approx(8 * 10 + 3 * 60)
     assert plan.cases["worst"].node_hours == pytest.approx(plan.cases["worst"].hours)
 
 
 def test_more_nodes_than_instances_help_nobody() -> None:
     instances = [Work(10, 1)] * 3
-    few, many = (plan_cluster(estimate_of(instances), OperationConfig(), Cluster(nodes, 4), PACE) for nodes in (1, 50))
+    few, many = (
+        plan_cluster(estimate_of(instances), OperationConfig(), ClusterSize(nodes, 4), PACE) for nodes in (1, 50)
+    )
     assert few.in_hand == many.in_hand == 3
     assert few.cases["best"].hours == many.cases["best"].hours
     assert many.cases["best"].node_hours == pytest.approx(50 * few.cases["best"].node_hours)
@@ -76,7 +78,7 @@ def test_more_nodes_than_instances_help_nobody() -> None:
 
 def test_a_providers_limit_may_be_what_a_run_waits_for() -> None:
     limited = OperationConfig(endpoints={"master": Endpoint(requests_per_minute=6)})
-    plan = plan_cluster(estimate_of([Work(600, 0)] * 10), limited, Cluster(10, 1), PACE)
+    plan = plan_cluster(estimate_of([Work(600, 0)] * 10), limited, ClusterSize(10, 1), PACE)
     case = plan.cases["expected"]
     assert case.limited_by == "master"
     assert case.hours == pytest.approx(6000 / 6 / 60)
@@ -84,9 +86,9 @@ def test_a_providers_limit_may_be_what_a_run_waits_for() -> None:
 
 
 def test_a_node_holds_all_images_or_those_of_its_share() -> None:
-    (images,) = plan_cluster(estimate_of([Work(1, 1)] * 7), OperationConfig(), Cluster(3, 1), PACE).images
+    (images,) = plan_cluster(estimate_of([Work(1, 1)] * 7), OperationConfig(), ClusterSize(3, 1), PACE).images
     assert (images.images, images.gib, images.share, images.share_gib) == (7, 3.5, 3, 1.5)
-    (said,) = plan_cluster(estimate_of([Work(1, 1)]), OperationConfig(), Cluster(3, 1), PACE, image_gib=2.0).images
+    (said,) = plan_cluster(estimate_of([Work(1, 1)]), OperationConfig(), ClusterSize(3, 1), PACE, image_gib=2.0).images
     assert said.gib == 14.0
 
 

@@ -77,8 +77,8 @@ def account_id(reviewer: str) -> str:
 def record_id(step_id: str, reviewer: str) -> str:
     """The id of a step in another tool. A step that two people review each on their own is two records there.
 
-    >>> record_id("bfcl/a/3", "ann"), record_id("bfcl/a/3", "")
-    ('bfcl/a/3 ann', 'bfcl/a/3')
+    >>> record_id("bench/a/3", "ann"), record_id("bench/a/3", "")
+    ('bench/a/3 ann', 'bench/a/3')
     """
     return f"{step_id} {reviewer}" if reviewer else step_id
 

@@ -75,8 +75,8 @@ def server_link(
 def name_for(folder: str) -> str:
     """What a run's data set or project is called where nobody says otherwise.
 
-    >>> name_for("q"), name_for("may 26, bfcl")
-    ('stepdown-q', 'stepdown-may-26-bfcl')
+    >>> name_for("q"), name_for("may 26, tools")
+    ('stepdown-q', 'stepdown-may-26-tools')
     """
     return f"stepdown-{re.sub(r'[^A-Za-z0-9]+', '-', folder).strip('-')}"[:_LONGEST_NAME]
 

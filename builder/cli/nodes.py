@@ -12,7 +12,7 @@ from stepdown.builder.common.tables import Table
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import Config
 from stepdown.builder.errors import BadInput
-from stepdown.builder.estimate.cluster_plan import Cluster, ClusterPlan, PlannedCase, plan_cluster
+from stepdown.builder.estimate.cluster_plan import ClusterPlan, ClusterSize, PlannedCase, plan_cluster
 from stepdown.builder.estimate.pace import Pace
 from stepdown.builder.estimate.run_estimate import RunEstimate
 
@@ -78,7 +78,7 @@ def made_plan(config: Config, estimate: RunEstimate, options: PlanOptions, measu
             if value is not None:
                 raise BadInput("goes with --nodes: it says what each of them does", field=_option(name))
         return None
-    cluster = Cluster(options.nodes, options.per_node or PER_NODE)
+    cluster = ClusterSize(options.nodes, options.per_node or PER_NODE)
     in_containers = any(workload.images for workload in estimate.workloads)
     return plan_cluster(estimate, config.operation, cluster, _pace(options, measured, in_containers), options.image_gib)
 

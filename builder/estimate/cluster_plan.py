@@ -16,7 +16,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSize:
     """The nodes that a plan is for."""
 
     nodes: int
@@ -62,7 +62,7 @@ class ClusterPlan:
 
 
 def plan_cluster(
-    estimate: RunEstimate, operation: OperationConfig, cluster: Cluster, pace: Pace, image_gib: float | None = None
+    estimate: RunEstimate, operation: OperationConfig, cluster: ClusterSize, pace: Pace, image_gib: float | None = None
 ) -> ClusterPlan:
     """What the estimate's three cases take on a cluster. `image_gib` takes the place of what workloads say of theirs.
 
@@ -86,7 +86,7 @@ def _images(workload: WorkloadAssumptions, nodes: int, gib: float) -> ImagesOnNo
 
 
 def _cases(
-    estimate: RunEstimate, operation: OperationConfig, cluster: Cluster, pace: Pace, in_hand: int
+    estimate: RunEstimate, operation: OperationConfig, cluster: ClusterSize, pace: Pace, in_hand: int
 ) -> Iterator[tuple[str, PlannedCase]]:
     for name, work in zip(CASES, estimate.work, strict=True):
         spent = {model.model: model.case(name) for model in estimate.models}

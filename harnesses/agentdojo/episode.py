@@ -8,7 +8,7 @@ from typing import Any
 
 from stepdown.builder.records import Instance, Message, Prefix, Response, Ruling, Signs, Verdict
 from stepdown.harnesses.agentdojo import upstream
-from stepdown.harnesses.agentdojo.execution import LIMITS, Executed, execute
+from stepdown.harnesses.agentdojo.execution import LIMITS, ExecutedCall, execute
 from stepdown.harnesses.agentdojo.grading import Graded, all_executed, attackers_patterns, attackers_steps, graded
 from stepdown.harnesses.base import Episode
 from stepdown.harnesses.receipts import ToolReceipt
@@ -82,7 +82,7 @@ class DojoEpisode(Episode):
         for message, call in zip(at.prefix.messages[-1]["tool_calls"], response.tool_calls, strict=True):
             written += len(call.arguments)
             if too_much := _too_much(len(results), written):
-                done = Executed(too_much, ToolReceipt(call.name, failed=True))
+                done = ExecutedCall(too_much, ToolReceipt(call.name, failed=True))
             else:
                 done = execute(self._suite, at.environment, call, len(receipts))
             receipts.append(done.receipt)

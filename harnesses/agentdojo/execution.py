@@ -20,25 +20,25 @@ LIMITS = {
 }
 
 
-class Executed(NamedTuple):
+class ExecutedCall(NamedTuple):
     """What came of one call: what the model is told, and the receipt."""
 
     told: str
     receipt: ToolReceipt
 
 
-def execute(suite: upstream.Suite, env: upstream.Environment, call: ToolCall, before: int) -> Executed:
+def execute(suite: upstream.Suite, env: upstream.Environment, call: ToolCall, before: int) -> ExecutedCall:
     """Run one call, which may change the environment; `before` calls were run already. Never raises for what a model
     wrote: an argument that is wrong is told as the package tells it.
     """
     try:
         arguments = _read(call.arguments)
     except (ValueError, RecursionError) as error:
-        return Executed(f"ValidationError: {error}", ToolReceipt(call.name, {}, failed=True))
+        return ExecutedCall(f"ValidationError: {error}", ToolReceipt(call.name, {}, failed=True))
     told, failed, given = _run(suite, env, call.name, arguments, before)
     if len(told) > LIMITS["observation"]:
         told = f"{told[: LIMITS['observation']]} … (cut)"
-    return Executed(clean_text(told), ToolReceipt(call.name, given, failed))
+    return ExecutedCall(clean_text(told), ToolReceipt(call.name, given, failed))
 
 
 def _run(

@@ -43,7 +43,7 @@ class GradeWeights(UpstreamRecord):
     llm_judge: float = Field(0.5, ge=0)
 
 
-class Head(UpstreamRecord):
+class PageHead(UpstreamRecord):
     """What stands before the page."""
 
     id: str = Field(min_length=1)
@@ -60,7 +60,7 @@ class Page:
     """One task."""
 
     file: Path
-    head: Head
+    head: PageHead
     prompt: str
     expected: str
     """What an agent should do, in words."""
@@ -97,7 +97,7 @@ def read_page(file: Path) -> Page:
     return Page(file, head, prompt, sections.get("Expected Behavior", ""), grader, criteria)
 
 
-def _head(text: str, file: Path) -> Head:
+def _head(text: str, file: Path) -> PageHead:
     found = _HEAD.match(text)
     if found is None:
         raise BadInput("no YAML between two lines of --- at its start", file=file, line=1)
@@ -107,7 +107,7 @@ def _head(text: str, file: Path) -> Head:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         raise BadInput(problem, file=file, line=mark.line + 2 if mark else None) from None
-    return validated(Head, data, file=file)
+    return validated(PageHead, data, file=file)
 
 
 def _sections(text: str) -> Mapping[str, str]:

@@ -111,7 +111,7 @@ def test_other_prompts_ask_anew_and_the_same_do_not(
     assert stepdown("build", path, "--run", str(shop.folder / "same")).code == 0
     assert server.count() == 12
     monkeypatch.setattr("stepdown.judges.panel.prompts_digest", lambda: "of other prompts")
-    monkeypatch.setattr("stepdown.builder.engine.session.prompts_digest", lambda: "of other prompts")
+    monkeypatch.setattr("stepdown.builder.engine.workloads.prompts_digest", lambda: "of other prompts")
     assert stepdown("build", path, "--run", str(shop.folder / "other")).code == 0
     assert (server.count("sloppy"), server.count()) == (12, 18)
     again = stepdown("resume", str(shop.folder / "same"))
