@@ -21,6 +21,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from stepdown.builder.cluster.channel import HEARTBEAT
 from stepdown.builder.cluster.line import BATCH
 
 
@@ -105,6 +106,7 @@ def planned(costs: HeadCosts, machine: HeadMachine, nodes: int, in_hand: int, th
         "call_seconds": thinking,
         "costs": asdict(costs),
         "machine": asdict(machine),
+        "heartbeats": _heartbeats(costs, machine, nodes),
         "full_at_calls_per_second": _rates(demands),
         "batched": _rates(costs.demands(machine, BATCH)),
         "first_bottleneck": {
@@ -115,6 +117,16 @@ def planned(costs: HeadCosts, machine: HeadMachine, nodes: int, in_hand: int, th
         },
         "reached": [asdict(reached(demands, thinking, size)) for size in (in_hand // 10 or 1, in_hand, in_hand * 10)],
     }
+
+
+def _heartbeats(costs: HeadCosts, machine: HeadMachine, nodes: int) -> dict[str, float]:
+    """What share of its time each part is busy with nodes that have nothing to ask."""
+    exchanges = nodes / HEARTBEAT / 1000
+    shares = {
+        "interpreter": exchanges * costs.exchange_ms,
+        "Ray's threads": exchanges * costs.ray_ms / machine.ray_cores,
+    }
+    return {part: round(share, 4) for part, share in shares.items()}
 
 
 def _rates(demands: dict[str, float]) -> dict[str, float]:

@@ -158,8 +158,10 @@ def nodes_lines(seen: NodesSeen) -> Iterator[str]:
         yield f"nodes: none at work; {'the work ended' if seen.ended else 'their head was last heard of'} at {at}"
     for node in seen.nodes:
         yield f"  {_node_line(node, seen.is_current)}"
-        if node.log:
-            yield f"    log, on that machine: {printable(node.log)}"
+        for log in node.logs[:SHOWN]:
+            yield f"    log, on that machine: {printable(log)}"
+        if (others := len(node.logs) - SHOWN) > 0:
+            yield f"    and {others} more beside them"
 
 
 def _node_line(node: NodeSeen, is_current: bool) -> str:

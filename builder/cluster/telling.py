@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from stepdown.builder.cluster.channel import Channel
@@ -38,21 +38,28 @@ class Teller:
         self._write(channels, time.monotonic(), ended=True)
 
     def _write(self, channels: Iterable[Channel], now: float, ended: bool) -> None:
+        by_node: dict[str, list[Channel]] = {}
+        for channel in channels:
+            by_node.setdefault(channel.node, []).append(channel)
         try:
-            write_nodes(self._folder, [self._seen(channel, now) for channel in channels], ended)
+            write_nodes(self._folder, [self._seen(node, now) for node in by_node.values()], ended)
         except OSError as error:
             _log.debug("the file of nodes: %s", error)
 
-    def _seen(self, channel: Channel, now: float) -> NodeSeen:
-        jobs = (self._dispatch.job_of(attempt) for attempt in channel.attempts)
+    def _seen(self, channels: Sequence[Channel], now: float) -> NodeSeen:
+        """A node, of all the processes that it has and had."""
+        at_work = [channel for channel in channels if channel.is_open]
+        attempts = (attempt for channel in at_work for attempt in channel.attempts)
+        jobs = (self._dispatch.job_of(attempt) for attempt in attempts)
+        last = (at_work or channels)[-1].process
         return NodeSeen(
-            address=channel.process.address,
-            machine=channel.process.place.machine,
-            is_open=channel.is_open,
+            address=last.address,
+            machine=last.place.machine,
+            is_open=bool(at_work),
             in_hand=tuple(f"{job.instance.benchmark}/{job.instance.id}" for job in jobs if job is not None),
-            calls=channel.calls,
-            calls_per_second=round(self._rate(channel, now), 2),
-            log=channel.process.place.log,
+            calls=sum(channel.calls for channel in channels),
+            calls_per_second=round(sum(self._rate(channel, now) for channel in channels), 2),
+            logs=tuple(channel.process.place.log for channel in at_work or channels if channel.process.place.log),
         )
 
     def _rate(self, channel: Channel, now: float) -> float:

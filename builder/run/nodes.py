@@ -29,11 +29,11 @@ class NodeSeen:
     in_hand: tuple[str, ...]
     """Instances, `benchmark/id`."""
     calls: int
-    """Paid by it since it was begun with."""
+    """Paid by it since the head began."""
     calls_per_second: float
     """Lately."""
-    log: str
-    """The file on that machine that its process writes to; empty where nobody knows."""
+    logs: tuple[str, ...]
+    """The files on that machine that its processes write to, as far as anybody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +82,5 @@ def _node(data: Any) -> NodeSeen:
         in_hand=tuple(map(str, data["in_hand"])),
         calls=int(data["calls"]),
         calls_per_second=float(data["calls_per_second"]),
-        log=str(data["log"]),
+        logs=tuple(map(str, data["logs"])),
     )

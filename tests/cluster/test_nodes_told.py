@@ -20,8 +20,8 @@ from tests.provider import Provider
 from tests.view.viewing import viewed
 
 NEEDS = [[0, 1], [2, 0], [1]]
-NODE = NodeSeen("10.0.0.2", "oak", True, ("workshop/job-0", "workshop/job-2"), 7, 1.25, "/tmp/ray/logs/worker.err")
-GONE = NodeSeen("10.0.0.3", "ash", False, (), 1, 0.0, "")
+NODE = NodeSeen("10.0.0.2", "oak", True, ("workshop/job-0", "workshop/job-2"), 7, 1.25, ("/tmp/ray/logs/worker.err",))
+GONE = NodeSeen("10.0.0.3", "ash", False, (), 1, 0.0, ())
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_a_build_tells_what_each_node_has_in_hand(tmp_path: Path) -> None:
     in_hand = [name for node in seen.nodes for name in node.in_hand]
     assert sorted(in_hand) == sorted(set(in_hand)), "an instance is in one hand"
     assert set(in_hand) <= {f"workshop/job-{number}" for number in range(3)}
-    assert {node.log for node in seen.nodes} <= {f"/logs/node-{number}-{number}" for number in range(3)}
+    assert all(log.startswith(f"/logs/{node.address}-") for node in seen.nodes for log in node.logs)
 
     ended = read_nodes(shop.run)
     assert ended is not None
@@ -71,14 +71,17 @@ def test_a_build_tells_what_each_node_has_in_hand(tmp_path: Path) -> None:
     assert FILE_NAME not in shop.files()
 
 
-def test_a_process_that_died_is_told_as_gone(tmp_path: Path) -> None:
+def test_a_node_is_told_of_once_however_many_processes_died_there(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     with Provider(workshop.ABILITIES) as provider:
         config = workshop.config(provider.url, NEEDS, operation={"workers": 3})
-        build_here(Here(1, DiesAt([3])), config, shop.run)
+        build_here(Here(1, DiesAt([3, 9])), config, shop.run)
+        paid = provider.count()
     seen = read_nodes(shop.run)
     assert seen is not None
-    assert [node.is_open for node in seen.nodes] == [False, True]
+    (node,) = seen.nodes
+    assert (node.is_open, node.logs) == (True, ("/logs/node-0-2",))
+    assert 0 < node.calls <= paid, "calls that were under way on what died were not brought to the head"
 
 
 def test_status_shows_nodes_that_are_at_work(tmp_path: Path) -> None:
