@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
 
 _DELIMITERS = ",;\t|"
@@ -38,11 +39,14 @@ def delimiter_of(header: str, names: Collection[str]) -> str:
 
 def read_separated(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table by the names of its header, each with the line where it ends: by tabs in a `.tsv`, by commas
-    in any other file. Raises BadInput where it can not be read.
+    in any other file. Raises BadInput where it can not be read, or two columns have one name.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+            names = [name for name in reader.fieldnames or () if name]
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise BadInput(f"two columns are named {printable(twice, 60)!r}", file=path, line=1)
             for row in reader:
                 yield reader.line_num, row
     except OSError as error:

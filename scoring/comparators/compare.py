@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepdown.scoring.comparators.fixed import MOST_POOLS, Selection, mean_selection, pools, resampled_within
-from stepdown.scoring.comparators.folds import GROUPED, RANDOM, grouped_folds, random_folds
+from stepdown.scoring.comparators.folds import GROUPED, RANDOM, grouped_folds, numbered, random_folds
 from stepdown.scoring.comparators.frontier import FrontierPoint, frontier
 from stepdown.scoring.comparators.grid import Grid, MissingOutcomes
 from stepdown.scoring.comparators.routing import LAMBDAS, RouterResult, predict, route
@@ -85,12 +85,12 @@ def compare(grid: Grid, settings: CompareSettings, notify: Callable[[str], None]
     """Compare under random folds and, where there are two groups or more, with whole groups held out."""
     import numpy as np
 
-    names, owner = np.unique(np.array(grid.groups, dtype=str), return_inverse=True)
-    if len(names) == len(grid.items):  # no item has a fellow: draws are of all items
+    owner, groups = numbered(grid.groups), len(set(grid.groups))
+    if groups == len(grid.items):  # no item has a fellow: draws are of all items
         owner = np.zeros(len(grid.items), dtype=np.int64)
     divided = [(RANDOM, random_folds(len(grid.items), settings.seed))]
     by_group = grouped_folds(grid.groups, settings.seed)
-    if by_group is not None and len(names) < len(grid.items):
+    if by_group is not None and groups < len(grid.items):
         divided.append((GROUPED, by_group))
     under = []
     for kind, folds in divided:
@@ -98,7 +98,7 @@ def compare(grid: Grid, settings: CompareSettings, notify: Callable[[str], None]
         under.append(_under(grid, kind, folds, owner, settings))
     return Comparison(
         items=len(grid.items),
-        groups=len(names),
+        groups=groups,
         models=grid.models,
         means=tuple(float(mean) for mean in grid.outcomes.mean(axis=0)),
         oracle=float(grid.outcomes.max(axis=1).mean()),

@@ -46,7 +46,8 @@ def select(outcomes: NDArray[float64], folds: NDArray[int64]) -> Selection:
     chosen = np.empty(len(outcomes), dtype=np.int64)
     for fold in np.unique(folds):
         here = folds == fold
-        chosen[here] = outcomes[~here].mean(axis=0).argmax()
+        # A resample of few items may be of one fold: who has seen nothing takes the first model, as between equals.
+        chosen[here] = outcomes[~here].mean(axis=0).argmax() if not here.all() else 0
     rows = np.arange(len(outcomes))
     gaps = outcomes[:, best] - outcomes[rows, chosen]
     differ = chosen != best

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BESIDE = ("item", "group", "text")
+_OF_CELLS = ("cost", "outcome", "verdict")
+"""Columns of long tables, which would pass for models in a wide one."""
+_LARGEST = 1e100
+"""Of costs: what is larger could not be added up."""
 _WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0}
 _TECHNICAL = "technical"
 
@@ -130,15 +134,17 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {".parquet": _parquet,
 def _long(rows: Sequence[Row], path: Path) -> _Cells:
     cells = _Cells()
     for line, row in rows:
+        _refuse_more_than_columns(row, path, line)
         item, model = (_text(row, name, path, line) for name in ("item", "model"))
         cells.models.setdefault(model)
-        if (item, model) in cells.outcomes:
-            raise BadInput(f"{item!r} has two outcomes of {model!r}", file=path, line=line, field="outcome")
-        if _is_empty(row.get("outcome")) or _is_technical(row["outcome"]):
+        technical = _TECHNICAL in (_word(row.get("verdict")), _word(row.get("outcome")))
+        if technical or _is_empty(row.get("outcome")):
             cells.groups.setdefault(item, _group(row, item))
-            if _TECHNICAL in (row.get("verdict"), _word(row.get("outcome"))):
+            if technical:
                 cells.technical.add((item, model))
             continue
+        if (item, model) in cells.outcomes:
+            raise BadInput(f"{item!r} has two outcomes of {model!r}", file=path, line=line, field="outcome")
         cells.outcomes[item, model] = _outcome(row.get("outcome"), path, line, "outcome")
         if not _is_empty(row.get("cost")):
             cells.costs[item, model] = _number(row["cost"], path, line, "cost")
@@ -147,19 +153,30 @@ def _long(rows: Sequence[Row], path: Path) -> _Cells:
 
 
 def _wide(rows: Sequence[Row], path: Path) -> _Cells:
-    models = [name for name in rows[0][1] if name is not None and name not in _BESIDE]
+    names = dict.fromkeys(name for _, row in rows for name in row if name)
+    models = [name for name in names if name not in _BESIDE]
+    if of_cells := next((name for name in _OF_CELLS if name in names), None):
+        problem = "is of one cell, and this table has a column for each model: give a row for each item and model"
+        raise BadInput(problem, file=path, field=of_cells)
     cells = _Cells(dict.fromkeys(models))
     for line, row in rows:
+        _refuse_more_than_columns(row, path, line)
         item = _text(row, "item", path, line)
         if item in cells.groups:
             raise BadInput(f"{item!r} is given twice", file=path, line=line, field="item")
         _note(cells, row, item, path, line)
         for model in models:
-            if _is_technical(row.get(model)):
+            if _word(row.get(model)) == _TECHNICAL:
                 cells.technical.add((item, model))
             elif not _is_empty(row.get(model)):
                 cells.outcomes[item, model] = _outcome(row[model], path, line, model)
     return cells
+
+
+def _refuse_more_than_columns(row: Mapping[Any, Any], path: Path, line: int) -> None:
+    """A text with a comma that is not quoted would shift what stands after it."""
+    if any(row.get(None, ())):
+        raise BadInput("more cells than the header has names", file=path, line=line)
 
 
 def _note(cells: _Cells, row: Mapping[str, Any], item: str, path: Path, line: int) -> None:
@@ -210,10 +227,6 @@ def _word(value: Any) -> str:
     return value.strip().lower() if isinstance(value, str) else ""
 
 
-def _is_technical(value: Any) -> bool:
-    return _word(value) == _TECHNICAL
-
-
 def _text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
     if _is_empty(row.get(name)):
         raise BadInput("is empty" if name in row else "the table has no such column", file=path, line=line, field=name)
@@ -234,8 +247,10 @@ def _outcome(value: Any, path: Path, line: int, field: str) -> float:
 def _number(value: Any, path: Path, line: int, field: str) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not 0 <= number < math.inf:
-        raise BadInput(f"{printable(str(value), 60)!r} is no number of 0 or more", file=path, line=line, field=field)
+    if not 0 <= number <= _LARGEST:
+        raise BadInput(
+            f"{printable(str(value), 60)!r} is no number of 0 to {_LARGEST:g}", file=path, line=line, field=field
+        )
     return number

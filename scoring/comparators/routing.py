@@ -1,9 +1,9 @@
 """Routers tried on the folds of a fixed model: what they gain on it, and why.
 
-For each model a logistic regression predicts from an item's features whether it succeeds; its prediction is shrunken
-towards the model's share of successes in training. The router takes the model with the highest value, the fixed model
-being the honest choice of the same fold. So its deficit is its deferral rate (how often it takes another model) times
-the negative of its edge (what it gains where it does), exactly, in every fold.
+For each model a logistic regression predicts from an item's features whether it succeeds, and so which outcome is to be
+expected; that is shrunken towards the model's mean outcome in training. The router takes the model with the highest
+value, the fixed model being the honest choice of the same fold. So its deficit is its deferral rate (how often it takes
+another model) times the negative of its edge (what it gains where it does), exactly, in every fold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LAMBDAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How far predictions are shrunken: 0 not at all, 1 to the shares alone, which is the fixed model."""
+"""How far expectations are shrunken: 0 not at all, 1 to the means alone, which is the fixed model."""
 _ROUNDS = 2000
 
 
@@ -54,13 +54,13 @@ class RouterResult:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOutProbabilities:
-    """Probabilities of success on held-out items."""
+class HeldOutExpectations:
+    """Outcomes to be expected on held-out items."""
 
     values: NDArray[float64]
     """Items by models."""
     marginal: NDArray[float64]
-    """The shares of the items' training folds."""
+    """The mean outcomes of the items' training folds."""
     auroc: tuple[float | None, ...]
     """By model: the mean over folds in which it has both outcomes; None where there is no such fold."""
 
@@ -90,9 +90,10 @@ def features(texts: Sequence[str] | None, groups: Sequence[str], training: NDArr
 
 def predict(
     outcomes: NDArray[float64], folds: NDArray[int64], texts: Sequence[str] | None, groups: Sequence[str]
-) -> HeldOutProbabilities:
-    """Each item's chances under each model, by fits that have seen none of its fold. An outcome of 0.5 or more counts
-    as success; a fold in which a model has one outcome only gives its share of successes, and no AUROC.
+) -> HeldOutExpectations:
+    """What is to be expected of each item under each model, by fits that have seen none of its fold. An outcome of 0.5
+    or more counts as success: the chance of one weighs the mean outcomes of successes and of failures in training.
+    Where a model has only one of the two there, its mean outcome stands, and there is no AUROC.
     """
     import numpy as np
     from threadpoolctl import threadpool_limits
@@ -103,17 +104,19 @@ def predict(
     for fold in np.unique(folds):
         here = folds == fold
         known = features(texts, groups, ~here)
+        marginal[here] = values[here] = outcomes[~here].mean(axis=0)
         for model in range(outcomes.shape[1]):
-            share = succeeded[~here, model].mean()
-            marginal[here, model] = values[here, model] = share
-            if known is None or share in (0.0, 1.0):
+            good = succeeded[~here, model]
+            if known is None or good.all() or not good.any():
                 continue
             with threadpool_limits(1):  # small products: more threads only wait for one another
-                values[here, model] = _fitted(known, ~here, here, succeeded[:, model])
+                chances = _fitted(known, ~here, here, succeeded[:, model])
+            trained = outcomes[~here, model]
+            values[here, model] = chances * trained[good].mean() + (1 - chances) * trained[~good].mean()
             if len(np.unique(succeeded[here, model])) == 2:
-                scores[model].append(auroc(values[here, model], succeeded[here, model]))
+                scores[model].append(auroc(chances, succeeded[here, model]))
     means = tuple(float(np.mean(found)) if found else None for found in scores)
-    return HeldOutProbabilities(values, marginal, means)
+    return HeldOutExpectations(values, marginal, means)
 
 
 def _fitted(known: Any, training: NDArray[bool_], held: NDArray[bool_], truth: NDArray[bool_]) -> NDArray[float64]:
@@ -142,7 +145,7 @@ def auroc(scores: NDArray[float64], truth: NDArray[bool_]) -> float:
 
 
 def route(
-    outcomes: NDArray[float64], folds: NDArray[int64], predicted: HeldOutProbabilities, shrinkage: float
+    outcomes: NDArray[float64], folds: NDArray[int64], predicted: HeldOutExpectations, shrinkage: float
 ) -> RouterResult:
     """The router that takes the model of the highest shrunken value, beside the honest fixed model."""
     import numpy as np

@@ -74,7 +74,7 @@ def predict(cells: Sequence[Cell], outcome: OutcomeState, features: Features, dr
     )
     truth = np.array([cell.state is outcome for cell in used], dtype=bool)
     parents = [cell.parent for cell in used]
-    scores, one_class = _held_out(values, truth, np.array(parents, dtype=str))
+    scores, one_class = _held_out(values, truth, draws.places(parents))
     return Prediction(
         outcome=outcome.value,
         features=features.names,
@@ -89,9 +89,7 @@ def predict(cells: Sequence[Cell], outcome: OutcomeState, features: Features, dr
     )
 
 
-def _held_out(
-    values: NDArray[float64], truth: NDArray[bool_], parents: NDArray[float64]
-) -> tuple[NDArray[float64], int]:
+def _held_out(values: NDArray[float64], truth: NDArray[bool_], parents: NDArray[int64]) -> tuple[NDArray[float64], int]:
     """The score of each row by a fit that has seen none of its parent, and how many fits had one class only."""
     import numpy as np
     from threadpoolctl import threadpool_limits

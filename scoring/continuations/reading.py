@@ -22,6 +22,9 @@ _OF_ONE = ("context", "feedback", "model")
 _KEYS = (*_OF_A_SET, *_OF_ONE, "stage", "condition")
 """Columns by which a row of features is joined to cells."""
 
+_LARGEST = 1e100
+"""Of a feature: the square of what is larger could not be added up."""
+
 _Row = tuple[int, Mapping[str, Any]]
 
 
@@ -145,6 +148,11 @@ def _number(value: Any, path: Path, line: int, field: str) -> float:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        raise BadInput(f"{printable(str(value), 60)!r} is no number", file=path, line=line, field=printable(field, 60))
+    if not -_LARGEST <= number <= _LARGEST:
+        raise BadInput(
+            f"{printable(str(value), 60)!r} is no number from -1e100 to 1e100",
+            file=path,
+            line=line,
+            field=printable(field, 60),
+        )
     return number

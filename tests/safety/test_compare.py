@@ -168,6 +168,19 @@ def test_a_router_learns_what_texts_say_and_shrinking_takes_it_back() -> None:
     assert under.routers[-1].deficit == 0.0
 
 
+@pytest.mark.parametrize("texts", [None, ["odd" if n % 2 else "even" for n in range(80)]])
+def test_outcomes_between_0_and_1_are_weighed_as_they_are(texts: list[str] | None) -> None:
+    steady = np.full(80, 0.6)  # never a failure, and worth less than one that fails at times
+    bold = np.array([float(n % 5 > 0) for n in range(80)])
+    grid = grid_of(np.column_stack([steady, bold]), texts=texts)
+    [under] = compare(grid, CompareSettings(resamples=0)).under
+    shrunken = under.routers[-1]
+    assert shrunken.fixed == pytest.approx(0.8)
+    assert (shrunken.deferral, shrunken.deficit) == (0.0, 0.0)
+    if texts is None:
+        assert all(router.deferral == 0.0 for router in under.routers)
+
+
 def test_auroc_is_that_of_all_pairs_and_a_one_class_fold_has_none() -> None:
     stream = np.random.default_rng(4)
     scores, truth = stream.integers(0, 5, 40).astype(float), stream.random(40) < 0.4
@@ -259,6 +272,70 @@ def test_an_item_that_lacks_an_outcome_is_left_out_and_counted(tmp_path: Path) -
     rows[4]["outcome"] = ""
     grid = read_grid(_long(tmp_path / "grid.csv", rows))
     assert (len(grid.items), grid.left_out) == (11, 1)
+
+
+def test_a_row_whose_verdict_is_technical_is_missing_whatever_its_outcome_says(tmp_path: Path) -> None:
+    rows = [{**row, "verdict": "pass"} for row in _rows()]
+    rows[4] |= {"verdict": "technical", "outcome": 0}
+    rows.append({**rows[7], "verdict": "technical", "outcome": ""})  # one that another try has settled
+    grid = read_grid(_long(tmp_path / "grid.csv", rows))
+    assert (len(grid.items), grid.left_out) == (11, 1)
+    assert [(one.model, one.items, one.technical) for one in grid.missing] == [("b", 1, 1)]
+
+
+def test_a_model_that_the_first_item_lacks_is_a_model_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl"
+    rows = [{"item": n, "a": n % 2, "b": 1, **({"c": 1} if n else {})} for n in range(6)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    grid = read_grid(path)
+    assert (grid.models, grid.left_out) == (("a", "b", "c"), 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("item,a,b,cost\n1,1,0,0.5\n2,1,0,0.5\n", "grid.csv: cost: is of one cell"),
+        ("item,a,b,a\n1,1,0,1\n2,1,0,1\n", "grid.csv:1: two columns are named 'a'"),
+        ("item,a,b\n1,1,0,1\n2,1,0\n", "grid.csv:2: more cells than the header"),
+        ("item,model,outcome,text\n1,a,1,so, it goes\n", "grid.csv:2: more cells than the header"),
+    ],
+)
+def test_columns_that_would_give_wrong_figures_are_refused(tmp_path: Path, table: str, problem: str) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text(table)
+    with pytest.raises(BadInput) as raised:
+        read_grid(path)
+    assert problem in str(raised.value)
+
+
+def test_a_column_without_a_name_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text(",item,a,b\n" + "".join(f"{n},i{n},1,0\n" for n in range(4)))
+    assert read_grid(path).models == ("a", "b")
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e308", "1e999"])
+def test_a_number_that_can_not_be_added_up_is_one_line(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "grid.jsonl"
+    for field in ("outcome", "cost"):
+        row = {"item": "i", "model": "a", "outcome": 1, "cost": 1} | {field: 0}
+        path.write_text(json.dumps(row).replace(f'"{field}": 0', f'"{field}": {number}') + "\n")
+        with pytest.raises(BadInput) as raised:
+            read_grid(path)
+        assert f"grid.jsonl:1: {field}: " in str(raised.value)
+
+
+def test_groups_are_told_apart_to_their_last_character_and_long_ones_cost_no_memory() -> None:
+    names = [("g" * 300_000 if n % 2 else "g") + "\0" * (n % 4 > 1) for n in range(20_000)]
+    folds = grouped_folds(names, 0)
+    assert folds is not None
+    assert len(set(folds.tolist())) == 4 == len(set(names))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_resample_that_falls_into_one_fold_says_so_without_a_warning() -> None:
+    found = compare(grid_of(np.array([[0.0, 1.0], [0.0, 1.0]])), CompareSettings(resamples=50))
+    assert found.under[0].costs[0].selection.cost == 0.0
 
 
 @pytest.mark.parametrize(

@@ -371,6 +371,7 @@ def test_features_are_joined_by_what_their_rows_say(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("parent,probe\np0,high\n", "features.csv:2: probe: 'high' is no number"),
+        ("parent,probe\np0,-1e308\n", "features.csv:2: probe: '-1e308' is no number"),
         ("parent,probe\np0,nan\n", "features.csv:2: probe"),
         ("parent,probe\np0,1\np0,2\n", "features.csv:3: a row before is of the same cells"),
         ("parent\np0\n", "features.csv:2: no column is a feature"),
