@@ -54,6 +54,10 @@ def fetched(needs: NodeNeeds, archives: Path | None = None) -> Iterator[Need]:
     try:
         yield Need("docker", True, described())
         client = connect()
+    except StepdownError as error:
+        yield Need("docker", False, str(error))
+        return
+    try:
         with reaching():
             absent = [name for name in needs.images if not is_here(client, name)]
             root = str(client.info().get("DockerRootDir", ""))
@@ -63,7 +67,7 @@ def fetched(needs: NodeNeeds, archives: Path | None = None) -> Iterator[Need]:
         loaded = _load(client, absent, archives) if absent and archives is not None else []
         problems = _pull(client, [name for name in absent if name not in loaded])
     except StepdownError as error:
-        yield Need("docker", False, str(error))
+        yield Need("images", False, str(error))
         return
     told = f"{len(needs.images) - len(problems)} of {len(needs.images)} are here"
     pulled = len(absent) - len(loaded) - len(problems)

@@ -84,5 +84,7 @@ def test_nothing_is_fetched_where_there_is_no_room_for_all(docker: Any) -> None:
 def test_a_file_that_is_no_archive_is_named(tmp_path: Path, docker: Any) -> None:
     (tmp_path / "image.tar").write_bytes(b"not one")
     *_, said = images.fetched(NodeNeeds({}, ("stepdown-test-absent:1",)), tmp_path)
-    assert not said.there
+    assert (said.part, said.there) == ("images", False)
     assert "image.tar: it is no archive of images as `docker save` writes it" in said.detail
+    *_, said = images.fetched(NodeNeeds({}, ("stepdown-test-absent:1",)), tmp_path / "nowhere")
+    assert said.detail.endswith("nowhere: it can not be read: No such file or directory")
