@@ -36,7 +36,7 @@ from stepdown.builder.records import (
     digest,
 )
 from stepdown.builder.run.folder import open_for_work
-from stepdown.builder.run.ledger import Ledger, Purpose
+from stepdown.builder.run.ledger import Ledger, Purpose, trial_entry
 from stepdown.builder.run.reading import open_begun_ledger
 from stepdown.builder.view.server import run_access, serve
 from stepdown.builder.view.shown_run import ShownRun
@@ -84,7 +84,7 @@ def _record(
     key = digest([number, trial.step, trial.model])
     receipt = Receipt([Call(key, trial.model, Usage(1000, 0, 0, 100), True)])
     outcome = Outcome(verdict, trajectory, reason)
-    return ledger.record(number, purpose, trial, outcome, receipt, accepted=accepted, base=base)
+    return ledger.record(trial_entry(number, purpose, trial, outcome, receipt, accepted=accepted, base=base))
 
 
 def _steps(number: int, steps: int, model: str, said: str) -> Iterator[Step]:

@@ -27,7 +27,7 @@ from stepdown.builder.records import (
     Usage,
     Verdict,
 )
-from stepdown.builder.run.ledger import InstanceState, Ledger, Purpose
+from stepdown.builder.run.ledger import InstanceState, Ledger, Purpose, trial_entry
 
 TOOL = {
     "type": "function",
@@ -67,21 +67,23 @@ def test_a_chain_of_accepted_trials_reads_back_as_it_was(
     ledger = Ledger(tmp_path_factory.mktemp("ledger"))
     ledger.admit([Instance("bfcl", "a", {})])
     current = played(["p", "q", "r"])
-    last = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
+    last = ledger.record(trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True))
     for step, said in trials:
         keep = min(step, len(current) - 1)
         current = played(said, current, keep)
         trial = Trial(keep + 1, 0, "cheap", 9)
         outcome = Outcome(Verdict.PASS, current)
-        last = ledger.record(1, Purpose.SEARCH, trial, outcome, Receipt(), accepted=True, base=last)
+        last = ledger.record(trial_entry(1, Purpose.SEARCH, trial, outcome, Receipt(), accepted=True, base=last))
     assert seen(ledger.trajectories.read(last)) == seen(current)
 
 
 def test_of_a_trial_that_was_not_accepted_the_candidates_answer_is_kept(ledger: Ledger) -> None:
     current = played(["p", "q"])
-    base = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
+    base = ledger.record(trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True))
     failed = Outcome(Verdict.FAIL, played(["z", "w"], current, 1), "wrong state")
-    trial_id = ledger.record(1, Purpose.SEARCH, Trial(2, 0, "cheap", 2), failed, Receipt(), accepted=False, base=base)
+    trial_id = ledger.record(
+        trial_entry(1, Purpose.SEARCH, Trial(2, 0, "cheap", 2), failed, Receipt(), accepted=False, base=base)
+    )
     assert ledger.trajectories.candidate_response(trial_id, 2) == failed.trajectory[1].response
     assert ledger.trajectories.candidate_response(trial_id, 3) is None
     record = ledger.trials(1)[-1]
@@ -91,7 +93,7 @@ def test_of_a_trial_that_was_not_accepted_the_candidates_answer_is_kept(ledger: 
 def test_every_message_is_stored_once(ledger: Ledger, tmp_path: Path) -> None:
     current = played(["p", "q", "r"])
     for _ in range(5):
-        ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
+        ledger.record(trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True))
     ledger.close()
     with sqlite3.connect(tmp_path / "ledger.sqlite") as db:
         # The tools, three orders, and the responses that a later prefix shows.
@@ -102,7 +104,9 @@ def test_a_question_that_several_trials_asked_is_counted_once_and_paid_once(ledg
     key, usage = "ab" * 32, Usage(10, 1, 2, 3)
     for paid in (True, False):
         receipt = Receipt([Call(key, "m", usage, paid)], ["HTTP 500"])
-        ledger.record(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), receipt, accepted=False)
+        ledger.record(
+            trial_entry(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), receipt, accepted=False)
+        )
     (total,) = ledger.call_totals()
     assert (total.model, total.calls, total.paid, total.usage) == ("m", 1, True, usage)
     assert ledger.retried_errors() == 2
@@ -116,14 +120,16 @@ def test_what_a_gateway_reports_is_booked_with_the_call_and_once(ledger: Ledger)
     ]
     for _ in range(2):
         trial = Trial(1, 0, "m", 1)
-        ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.FAIL), Receipt(list(calls)), accepted=False)
+        ledger.record(
+            trial_entry(1, Purpose.SEARCH, trial, Outcome(Verdict.FAIL), Receipt(list(calls)), accepted=False)
+        )
     (total,) = ledger.call_totals()
     assert (total.calls, total.reported_usd, total.reported_calls, total.estimated_calls) == (3, 0.25, 2, 1)
 
 
 def test_a_ledger_from_before_such_reports_is_read_as_it_is_and_goes_on(ledger: Ledger, tmp_path: Path) -> None:
     older = Receipt([Call("ab" * 32, "m", Usage(10), True)])
-    ledger.record(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), older, accepted=False)
+    ledger.record(trial_entry(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), older, accepted=False))
     ledger.close()
     with sqlite3.connect(tmp_path / "ledger.sqlite") as db:
         db.execute("DROP TABLE accounts")
@@ -131,7 +137,7 @@ def test_a_ledger_from_before_such_reports_is_read_as_it_is_and_goes_on(ledger: 
     assert (total.calls, total.reported_calls, total.estimated_calls) == (1, 0, 0)
     again = Ledger(tmp_path)
     newer = Receipt([Call("cd" * 32, "m", Usage(10), True, reported_usd=0.5)])
-    again.record(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), newer, accepted=False)
+    again.record(trial_entry(1, Purpose.SEARCH, Trial(1, 0, "m", 1), Outcome(Verdict.FAIL), newer, accepted=False))
     (total,) = again.call_totals()
     assert (total.calls, total.reported_usd, total.reported_calls) == (2, 0.5, 1)
 
@@ -140,18 +146,18 @@ def test_a_failed_transaction_leaves_nothing_behind(ledger: Ledger, tmp_path: Pa
     current = played(["p"])
     bad = Receipt([Call("not hex", "m", Usage(), True)])
     with pytest.raises(ValueError, match="hexadecimal"):
-        ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), bad, accepted=True)
+        ledger.record(trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), bad, accepted=True))
     assert ledger.trials(1) == []
     # What the failed one had stored is stored anew by the next.
-    good = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True)
+    good = ledger.record(trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, current), Receipt(), accepted=True))
     assert seen(ledger.trajectories.read(good)) == seen(current)
 
 
 def test_what_is_unknown_is_tried_again_and_what_was_passed_over_is_not(ledger: Ledger) -> None:
     for step, tier in ((1, 0), (2, 0), (2, 1)):
         trial = Trial(step, tier, "m", 3)
-        ledger.record(1, Purpose.SEARCH, trial, Outcome(Verdict.TECHNICAL), Receipt(), accepted=False)
-    ledger.record(1, Purpose.SEARCH, Trial(2, 0, "n", 3), Outcome(Verdict.FAIL), Receipt(), accepted=False)
+        ledger.record(trial_entry(1, Purpose.SEARCH, trial, Outcome(Verdict.TECHNICAL), Receipt(), accepted=False))
+    ledger.record(trial_entry(1, Purpose.SEARCH, Trial(2, 0, "n", 3), Outcome(Verdict.FAIL), Receipt(), accepted=False))
     ledger.block(1, "HTTP 500")
     assert ledger.counts() == {InstanceState.BLOCKED: 1, InstanceState.DROPPED: 1}
     ledger.reopen()
@@ -160,7 +166,9 @@ def test_what_is_unknown_is_tried_again_and_what_was_passed_over_is_not(ledger: 
 
 
 def test_states_and_locks_read_back(ledger: Ledger, tmp_path: Path) -> None:
-    trial = ledger.record(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, played(["p"])), Receipt(), accepted=True)
+    trial = ledger.record(
+        trial_entry(1, Purpose.SEED, SEED, Outcome(Verdict.PASS, played(["p"])), Receipt(), accepted=True)
+    )
     ledger.finish(1, trial, [Lock(0, "m")])
     ledger.close()
     again = Ledger(tmp_path, read_only=True)

@@ -141,7 +141,7 @@ class Head:
         return key
 
     def _record(self, attempt: int, record: Record) -> int:
-        trial = self._ledger.write(record.entry)
+        trial = self._ledger.record(record.entry)
         self._dispatch.note_progress(attempt)
         if self._exam.note(record.entry.grading):
             self._stop.set()

@@ -13,9 +13,8 @@ from stepdown.builder.cache.responses import Answer, Entry, keys_of, served
 from stepdown.builder.cluster.line import Desk
 from stepdown.builder.cluster.messages import Keep, LedgerCall, Look, Looked, Record, Unpaid
 from stepdown.builder.errors import Interrupted
-from stepdown.builder.records import Lock, Mask, Outcome, Receipt, Response, Trajectory, Trial
-from stepdown.builder.run.ledger import Purpose, TrialRecord
-from stepdown.builder.run.ledger.entries import trial_entry
+from stepdown.builder.records import Lock, Mask, Receipt, Response, Trajectory
+from stepdown.builder.run.ledger import TrialEntry, TrialRecord
 from stepdown.builder.run.ledger.trajectories import AddedStep, StoredSteps, Text
 
 _LOOK = 0.2
@@ -121,18 +120,7 @@ class RemoteLedger:
         found: list[TrialRecord] = self._call("trials", instance)
         return found
 
-    def record(
-        self,
-        instance: int,
-        purpose: Purpose,
-        trial: Trial,
-        outcome: Outcome,
-        receipt: Receipt,
-        *,
-        accepted: bool,
-        base: int | None = None,
-    ) -> int:
-        entry = trial_entry(instance, purpose, trial, outcome, receipt, accepted=accepted, base=base)
+    def record(self, entry: TrialEntry) -> int:
         trial_id: int = self._desk.ask(Record(replace(entry, steps=self._known.without(entry.steps))))
         self._known.note(entry.steps)
         return trial_id

@@ -14,7 +14,7 @@ from stepdown.builder.engine.search import Blocked, is_accepted
 from stepdown.builder.engine.volatile import InstanceMask
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Outcome, Receipt, Trajectory, Trial, Verdict
-from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord
+from stepdown.builder.run.ledger import KEPT, Purpose, TrialRecord, trial_entry
 from stepdown.judges.exam.asking import rule_and_examine
 
 Execution = Callable[[Replayer], Outcome]
@@ -99,14 +99,9 @@ class TrialRecorder:
         executed = ahead() or self._execute(execution)
         outcome = executed.outcome
         accepted = is_accepted(outcome, trial.limit, self._rules)
+        base_id = self.id_of(base) if base is not None else None
         trial_id = self._ledger.record(
-            self._job.record.id,
-            purpose,
-            trial,
-            outcome,
-            executed.receipt,
-            accepted=accepted,
-            base=self.id_of(base) if base is not None else None,
+            trial_entry(self._job.record.id, purpose, trial, outcome, executed.receipt, accepted=accepted, base=base_id)
         )
         if accepted and purpose in KEPT:
             self._ids.append((outcome.trajectory, trial_id))

@@ -8,7 +8,7 @@ the clock.
 """
 
 from stepdown.builder.run.ledger.browsing import CallsOfModel
-from stepdown.builder.run.ledger.entries import TrialEntry
+from stepdown.builder.run.ledger.entries import TrialEntry, trial_entry
 from stepdown.builder.run.ledger.file import Ledger
 from stepdown.builder.run.ledger.labelling import LabellingLedger
 from stepdown.builder.run.ledger.meta import JudgeVersion, Origin, RunMeta, RunVersions, WorkloadVersion
@@ -43,4 +43,5 @@ __all__ = [
     "TrialRecord",
     "WorkloadVersion",
     "seed_model_of",
+    "trial_entry",
 ]

@@ -12,7 +12,6 @@ from stepdown.builder.common.faults import TRACEBACK
 from stepdown.builder.records import (
     Instance,
     Lock,
-    Outcome,
     OutcomeState,
     Receipt,
     Sample,
@@ -23,7 +22,7 @@ from stepdown.builder.records import (
 )
 from stepdown.builder.run.ledger.browsing import Browsing
 from stepdown.builder.run.ledger.database import open_database
-from stepdown.builder.run.ledger.entries import TrialEntry, trial_entry
+from stepdown.builder.run.ledger.entries import TrialEntry
 from stepdown.builder.run.ledger.finding import Finding
 from stepdown.builder.run.ledger.meta import MetaStore
 from stepdown.builder.run.ledger.probed import ProbedSteps
@@ -218,23 +217,8 @@ class Ledger:
 
     # Trials
 
-    def record(
-        self,
-        instance: int,
-        purpose: Purpose,
-        trial: Trial,
-        outcome: Outcome,
-        receipt: Receipt,
-        *,
-        accepted: bool,
-        base: int | None = None,
-    ) -> int:
-        """Keep a trial, in one transaction; returns its id. What is kept of its steps: see `trial_entry`."""
-        entry = trial_entry(instance, purpose, trial, outcome, receipt, accepted=accepted, base=base)
-        return self.write(entry)
-
-    def write(self, entry: TrialEntry) -> int:
-        """Keep a trial as it is to be written, in one transaction; returns its id."""
+    def record(self, entry: TrialEntry) -> int:
+        """Keep a trial, in one transaction; returns its id."""
         trial = entry.trial
         with self._file.transaction() as db:
             cursor = db.execute(

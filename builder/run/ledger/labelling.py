@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from stepdown.builder.records import Lock, Mask, Outcome, Receipt, Trajectory, Trial
-from stepdown.builder.run.ledger.schema import Purpose, TrialRecord
+from stepdown.builder.records import Lock, Mask, Receipt, Trajectory
+from stepdown.builder.run.ledger.entries import TrialEntry
+from stepdown.builder.run.ledger.schema import TrialRecord
 
 
 class TrajectoryReader(Protocol):
@@ -23,17 +24,7 @@ class LabellingLedger(Protocol):
 
     def trials(self, instance: int) -> list[TrialRecord]: ...
 
-    def record(
-        self,
-        instance: int,
-        purpose: Purpose,
-        trial: Trial,
-        outcome: Outcome,
-        receipt: Receipt,
-        *,
-        accepted: bool,
-        base: int | None = None,
-    ) -> int: ...
+    def record(self, entry: TrialEntry) -> int: ...
 
     def book_ahead(self, instance: int, receipt: Receipt) -> None: ...
 
