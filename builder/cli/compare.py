@@ -17,12 +17,21 @@ from stepdown.builder.common.text import printable
 
 if TYPE_CHECKING:
     from stepdown.scoring.comparators.compare import Comparison, UnderFolds
+    from stepdown.scoring.comparators.features import SeenFeature
 
 
 @click.command("compare")
 @click.argument("grid", metavar="RUN|GRID", type=click.Path(path_type=Path))
 @click.option("--pools", "sizes", help="Sizes of pools to choose from, with commas; else 2, 3, 5 and all models.")
 @click.option("--without", multiple=True, metavar="MODEL", help="Leave this model out. Give it again for several.")
+@click.option(
+    "--features",
+    "sight",
+    type=click.Choice(["all", "text", "metadata"]),
+    default="all",
+    show_default=True,
+    help="What routers see of an item.",
+)
 @click.option("--resamples", type=click.IntRange(0, 100_000), default=200, show_default=True, help="0: no intervals.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of folds, pools and resamples.")
 @click.option(
@@ -33,6 +42,7 @@ def command(
     grid: Path,
     sizes: str | None,
     without: tuple[str, ...],
+    sight: str,
     resamples: int,
     seed: int,
     plot: Path | None,
@@ -45,6 +55,10 @@ def command(
     wide, with `item`, perhaps `group` and `text`, and a column of outcomes for each model. An outcome that is empty or
     `technical` is a missing one: its item is left out, and the model that lacks it is named.
 
+    Routers learn from the text, and from columns named `feature:NAME`: numbers, or categories where not all of a
+    column are numbers. A run's steps have theirs: the latest text, and the figures of the prefix that a trained policy
+    sees too.
+
     \b
       honest      the model that is best on the other folds, scored on this one
       hindsight   the model that is best on all items: a comparator that nobody could have deployed
@@ -56,10 +70,11 @@ def command(
     require("release", "numpy")
     require("route", "scipy", "sklearn")
     from stepdown.scoring.comparators.compare import CompareSettings, compare
+    from stepdown.scoring.comparators.features import Sight
     from stepdown.scoring.comparators.grid import read_grid
     from stepdown.scoring.comparators.of_run import read_run_grid
 
-    settings = CompareSettings(_sizes(sizes), resamples, seed)
+    settings = CompareSettings(_sizes(sizes), resamples, seed, Sight(sight))
     read = read_run_grid if grid.is_dir() else read_grid
     found = compare(read(grid, without), settings, lambda line: click.echo(line, err=True))
     if plot is not None:
@@ -162,7 +177,25 @@ def _frontier(under: UnderFolds) -> Table:
     )
 
 
+def _seen(found: Comparison) -> str:
+    """What routers saw, in a line."""
+    parts = ["TF-IDF and length of the text"] if any(one.kind == "text" for one in found.features) else []
+    for kind, title in (("number", "numbers"), ("category", "categories")):
+        if names := [_named(one) for one in found.features if one.kind == kind]:
+            parts.append(f"{title}: {', '.join(names)}")
+    return f"routers saw {'; '.join(parts) or 'nothing of an item, so they are the fixed model'}"
+
+
+def _named(one: SeenFeature) -> str:
+    """A feature, with how many values a category has and how many items lack it."""
+    said = [f"{one.values} values"] if one.kind == "category" else []
+    if one.missing:
+        said.append(f"{one.missing} missing")
+    return printable(one.name, 60) + (f" ({', '.join(said)})" if said else "")
+
+
 def _lines(found: Comparison) -> Iterator[str]:
+    yield _seen(found)
     yield f"every item by its best model: {found.oracle:.4f}"
     for under in found.under:
         even = under.signal.break_even

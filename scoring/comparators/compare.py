@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepdown.scoring.comparators.features import Feature, SeenFeature, Sight, seen_features
 from stepdown.scoring.comparators.fixed import MOST_POOLS, Selection, mean_selection, pools, resampled_within
 from stepdown.scoring.comparators.folds import GROUPED, RANDOM, grouped_folds, numbered, random_folds
 from stepdown.scoring.comparators.frontier import FrontierPoint, frontier
@@ -30,6 +31,8 @@ class CompareSettings:
     resamples: int = 200
     """Of the bootstrap, and permutations of the null."""
     seed: int = 0
+    sight: Sight = Sight.ALL
+    """What routers see of an item, of what the grid has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class Comparison:
     flawless: tuple[str, ...]
     left_out: int
     missing: tuple[MissingOutcomes, ...]
+    features: tuple[SeenFeature, ...]
+    """What routers saw."""
     under: tuple[UnderFolds, ...]
 
 
@@ -105,14 +110,20 @@ def compare(grid: Grid, settings: CompareSettings, notify: Callable[[str], None]
         flawless=grid.flawless,
         left_out=grid.left_out,
         missing=grid.missing,
+        features=seen_features(*_shown(grid, settings.sight)),
         under=tuple(under),
     )
+
+
+def _shown(grid: Grid, sight: Sight) -> tuple[tuple[str, ...] | None, tuple[Feature, ...]]:
+    """The texts and the metadata that routers are shown."""
+    return grid.texts if sight is not Sight.METADATA else None, grid.features if sight is not Sight.TEXT else ()
 
 
 def _under(
     grid: Grid, kind: str, folds: NDArray[int64], owner: NDArray[int64], settings: CompareSettings
 ) -> UnderFolds:
-    predicted = predict(grid.outcomes, folds, grid.texts, grid.groups)
+    predicted = predict(grid.outcomes, folds, *_shown(grid, settings.sight))
     routers = tuple(route(grid.outcomes, folds, predicted, shrinkage) for shrinkage in LAMBDAS)
     return UnderFolds(
         kind=kind,

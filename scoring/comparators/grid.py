@@ -1,8 +1,8 @@
 """A grid of outcomes: items by models, each item in a group, each outcome between 0 and 1, perhaps with its cost.
 
 Tables are long (`item`, `model`, `outcome`, and where they have them `group`, `cost`, `text`), or wide: `item`, perhaps
-`group` and `text`, and a column of outcomes for each model. An outcome that is `technical`, or of a row whose `verdict`
-is, is a missing one and never a failure.
+`group` and `text`, and a column of outcomes for each model. Both may have metadata of items, in columns named
+`feature:NAME`. An outcome that is `technical`, or of a row whose `verdict` is, is a missing one and never a failure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from stepdown.builder.common.reading import read_json_lines
 from stepdown.builder.common.separated import read_separated
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
+from stepdown.scoring.comparators.features import Feature
+from stepdown.scoring.comparators.metadata import MetadataColumns, is_metadata
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -59,6 +61,8 @@ class Grid:
     """Items that lacked the outcome of some model."""
     missing: tuple[MissingOutcomes, ...] = ()
     """Of each model whose outcomes were missing."""
+    features: tuple[Feature, ...] = ()
+    """Metadata of the items."""
 
     @property
     def flawless(self) -> tuple[str, ...]:
@@ -102,6 +106,7 @@ class _Cells:
     costs: dict[tuple[str, str], float] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    metadata: MetadataColumns = field(default_factory=MetadataColumns)
 
 
 Row = tuple[int, Mapping[str, Any]]
@@ -137,6 +142,7 @@ def _long(rows: Sequence[Row], path: Path) -> _Cells:
         _refuse_more_than_columns(row, path, line)
         item, model = (_text(row, name, path, line) for name in ("item", "model"))
         cells.models.setdefault(model)
+        cells.metadata.note(item, row, path, line)
         technical = _TECHNICAL in (_word(row.get("verdict")), _word(row.get("outcome")))
         if technical or _is_empty(row.get("outcome")):
             cells.groups.setdefault(item, _group(row, item))
@@ -154,7 +160,7 @@ def _long(rows: Sequence[Row], path: Path) -> _Cells:
 
 def _wide(rows: Sequence[Row], path: Path) -> _Cells:
     names = dict.fromkeys(name for _, row in rows for name in row if name)
-    models = [name for name in names if name not in _BESIDE]
+    models = [name for name in names if name not in _BESIDE and not is_metadata(name)]
     if of_cells := next((name for name in _OF_CELLS if name in names), None):
         problem = "is of one cell, and this table has a column for each model: give a row for each item and model"
         raise BadInput(problem, file=path, field=of_cells)
@@ -164,6 +170,7 @@ def _wide(rows: Sequence[Row], path: Path) -> _Cells:
         item = _text(row, "item", path, line)
         if item in cells.groups:
             raise BadInput(f"{item!r} is given twice", file=path, line=line, field="item")
+        cells.metadata.note(item, row, path, line)
         _note(cells, row, item, path, line)
         for model in models:
             if _word(row.get(model)) == _TECHNICAL:
@@ -205,7 +212,8 @@ def _grid(cells: _Cells, path: Path) -> Grid:
         costs = costs if costs.any() else None  # where all is free, no budget says anything
     texts = tuple(cells.texts.get(item, "") for item in items) if cells.texts else None
     groups = tuple(cells.groups[item] for item in items)
-    return Grid(items, models, groups, outcomes, costs, texts, len(cells.groups) - len(items), missing)
+    left_out = len(cells.groups) - len(items)
+    return Grid(items, models, groups, outcomes, costs, texts, left_out, missing, cells.metadata.features(items))
 
 
 def _missing(cells: _Cells) -> Iterator[MissingOutcomes]:

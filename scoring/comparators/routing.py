@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepdown.scoring.comparators.features import Feature, columns
+
 if TYPE_CHECKING:
     from numpy import bool_, float64, int64
     from numpy.typing import NDArray
@@ -65,31 +67,8 @@ class HeldOutExpectations:
     """By model: the mean over folds in which it has both outcomes; None where there is no such fold."""
 
 
-def features(texts: Sequence[str] | None, groups: Sequence[str], training: NDArray[bool_]) -> Any:
-    """Features of all items, fitted on the training ones: TF-IDF of words and their pairs, and the text's length.
-
-    None where there is no text to learn from. The group is no feature: a held-out one is never known.
-    """
-    import numpy as np
-
-    if texts is None or not any(texts):
-        return None
-    from scipy.sparse import csr_matrix, hstack
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
-    try:
-        words.fit([text for text, is_training in zip(texts, training, strict=True) if is_training])
-    except ValueError:  # no word stands in two items
-        return None
-    lengths = np.log1p([len(text) for text in texts])
-    spread = lengths[training].std() or 1.0
-    scaled = ((lengths - lengths[training].mean()) / spread)[:, None]
-    return hstack([words.transform(texts), csr_matrix(scaled)]).tocsr()
-
-
 def predict(
-    outcomes: NDArray[float64], folds: NDArray[int64], texts: Sequence[str] | None, groups: Sequence[str]
+    outcomes: NDArray[float64], folds: NDArray[int64], texts: Sequence[str] | None, metadata: Sequence[Feature]
 ) -> HeldOutExpectations:
     """What is to be expected of each item under each model, by fits that have seen none of its fold. An outcome of 0.5
     or more counts as success: the chance of one weighs the mean outcomes of successes and of failures in training.
@@ -103,7 +82,7 @@ def predict(
     scores: list[list[float]] = [[] for _ in range(outcomes.shape[1])]
     for fold in np.unique(folds):
         here = folds == fold
-        known = features(texts, groups, ~here)
+        known = columns(texts, metadata, ~here)
         marginal[here] = values[here] = outcomes[~here].mean(axis=0)
         for model in range(outcomes.shape[1]):
             good = succeeded[~here, model]

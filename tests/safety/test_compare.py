@@ -92,7 +92,7 @@ def test_the_deficit_is_deferral_times_lost_edge_in_every_fold(outcomes: Outcome
     stream = random.Random(words)
     texts = [" ".join(stream.choices(["red", "blue", "green", "old", "new"], k=4)) for _ in range(30)]
     folds = random_folds(30, seed)
-    predicted = predict(outcomes, folds, texts, ["g"] * 30)
+    predicted = predict(outcomes, folds, texts, ())
     for shrinkage in LAMBDAS:
         result = route(outcomes, folds, predicted, shrinkage)
         for fold in result.folds:
@@ -189,7 +189,7 @@ def test_auroc_is_that_of_all_pairs_and_a_one_class_fold_has_none() -> None:
     outcomes = np.ones((20, 2))
     outcomes[:4, 1] = 0
     texts = [f"word {n % 3}" for n in range(20)]
-    predicted = predict(outcomes, random_folds(20, 0), texts, texts)
+    predicted = predict(outcomes, random_folds(20, 0), texts, ())
     assert predicted.auroc[0] is None
     assert (predicted.values[:, 0] == 1.0).all(), "the training mean"
 
