@@ -14,6 +14,7 @@ from stepdown.builder.cli import console
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
+from stepdown.builder.errors import BadInput
 
 if TYPE_CHECKING:
     from stepdown.scoring.comparators.compare import Comparison, UnderFolds
@@ -73,14 +74,19 @@ def command(
     from stepdown.scoring.comparators.features import Sight
     from stepdown.scoring.comparators.grid import read_grid
     from stepdown.scoring.comparators.of_run import read_run_grid
+    from stepdown.scoring.comparators.plot import draw, refuse_undrawable
 
     settings = CompareSettings(_sizes(sizes), resamples, seed, Sight(sight))
-    read = read_run_grid if grid.is_dir() else read_grid
-    found = compare(read(grid, without), settings, lambda line: click.echo(line, err=True))
     if plot is not None:
-        from stepdown.scoring.comparators.plot import draw
-
         require("release", "matplotlib")
+        refuse_undrawable(plot)  # a comparison may take minutes
+    outcomes = (read_run_grid if grid.is_dir() else read_grid)(grid, without)
+    if too_large := [size for size in settings.sizes if size > len(outcomes.models)]:
+        raise BadInput(
+            f"no pool of {too_large[0]}: there are {len(outcomes.models)} models", file=grid, field="--pools"
+        )
+    found = compare(outcomes, settings, lambda line: click.echo(line, err=True))
+    if plot is not None:
         draw(found, plot)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=1))
@@ -134,7 +140,7 @@ def _costs(under: UnderFolds) -> Table:
                 f"{one.selection.honest:.4f}",
                 f"{one.selection.hindsight:.4f}",
                 f"{one.selection.cost:.4f}",
-                f"{one.low:.4f}..{one.high:.4f}",
+                "-" if one.low is None or one.high is None else f"{one.low:.4f}..{one.high:.4f}",
                 f"{one.selection.moved:.3f}",
                 f"{one.selection.distance:.4f}",
                 "" if one.null is None else f"{one.null:.4f}",

@@ -44,9 +44,10 @@ class SelectionCost:
     sampled: bool
     """Whether the pools are a sample of all there are."""
     selection: Selection
-    low: float
-    high: float
-    """95% interval of the cost: items are drawn again within their groups, for about 20 of the pools at most."""
+    low: float | None
+    high: float | None
+    """95% interval of the cost: items are drawn again within their groups, for about 20 of the pools at most. Both None
+    where nothing is drawn."""
     null: float | None
     """Mean cost where groups are dealt out by lot: what the choice costs without any difference between groups."""
     p: float | None
@@ -161,12 +162,13 @@ def _selection_cost(
     for _ in range(settings.resamples):
         place = resampled_within(owner, stream)
         drawn.append(mean_selection(outcomes[place], folds[place], fewer).cost)
-    low, high = np.percentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)]) if drawn else (math.nan, math.nan)
-    null = p = None
+    low = high = null = p = None
+    if drawn:
+        low, high = (float(edge) for edge in np.percentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)]))
     if kind == GROUPED and settings.resamples:
         dealt = [mean_selection(outcomes, stream.permutation(folds), fewer).cost for _ in range(settings.resamples)]
         null = float(np.mean(dealt))
         own = mean_selection(outcomes, folds, fewer).cost
         p = (1 + sum(cost >= own - 1e-12 for cost in dealt)) / (1 + len(dealt))
     sampled = len(chosen) == MOST_POOLS < math.comb(outcomes.shape[1], size)
-    return SelectionCost(size, len(chosen), sampled, found, float(low), float(high), null, p)
+    return SelectionCost(size, len(chosen), sampled, found, low, high, null, p)

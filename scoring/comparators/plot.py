@@ -9,6 +9,14 @@ from stepdown.builder.errors import BadInput
 from stepdown.scoring.comparators.compare import Comparison, UnderFolds
 
 
+def refuse_undrawable(path: Path) -> None:
+    """Raises BadInput where no picture can be at a path: before there is one to draw."""
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise BadInput("must be a .png or .svg file", file=path, field="--plot")
+    if not path.parent.is_dir():
+        raise BadInput("there is no such folder", file=path.parent, field="--plot")
+
+
 def draw(found: Comparison, path: Path) -> None:
     """Draw into a PNG or SVG file. Raises BadInput where it can not be written."""
     import matplotlib
@@ -16,8 +24,7 @@ def draw(found: Comparison, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise BadInput("must be a .png or .svg file", file=path, field="--plot")
+    refuse_undrawable(path)
     columns = 2 if any(under.frontier for under in found.under) else 1
     figure, axes = pyplot.subplots(
         len(found.under), columns, figsize=(5.2 * columns, 3.6 * len(found.under)), squeeze=False, layout="constrained"

@@ -121,6 +121,7 @@ def test_identical_models_cost_nothing_to_choose_from_and_planted_ones_what_was_
 def test_alike_models_cost_nothing_within_the_interval_under_random_folds() -> None:
     outcomes = (np.random.default_rng(8).random((400, 3)) < 0.5).astype(float)
     [under] = compare(grid_of(outcomes), CompareSettings((3,), resamples=100)).under
+    assert under.costs[0].low is not None
     assert under.costs[0].low <= 0.03
     assert under.costs[0].selection.cost < 0.05
 
@@ -382,6 +383,33 @@ def test_the_command_prints_tables_json_and_a_picture(tmp_path: Path) -> None:
     found = json.loads(CliRunner().invoke(main, [*arguments[:4], "--json"]).stdout)
     assert found["flawless"] == ["sure"]
     assert {one["kind"] for one in found["under"]} == {"random", "group held out"}
+
+
+def test_without_resamples_there_are_no_intervals_and_the_json_is_json(tmp_path: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    command = ["compare", str(_long(tmp_path / "grid.csv", _rows())), "--resamples", "0"]
+    found = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout, parse_constant=refuse)
+    assert {cost["low"] for under in found["under"] for cost in under["costs"]} == {None}
+    assert "nan" not in CliRunner().invoke(main, command).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--plot", "curves.gif"), "must be a .png or .svg file"),
+        (("--plot", "not-there/curves.svg"), "not-there: --plot: there is no such folder"),
+        (("--pools", "2,9"), "no pool of 9: there are 3 models"),
+    ],
+)
+def test_what_can_not_be_given_is_told_before_anything_is_compared(
+    tmp_path: Path, options: Sequence[str], problem: str
+) -> None:
+    done = CliRunner().invoke(main, ["compare", str(_long(tmp_path / "grid.csv", _rows())), *options])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_same_seed_says_the_same(tmp_path: Path) -> None:
