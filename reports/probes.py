@@ -51,11 +51,11 @@ def count_probes(path: Path, tiers: Sequence[str], models: int) -> ProbeFacts:
     for cells in _by_step(path):
         line, first = cells[0]
         try:
-            outcomes = [(tiers.index(cell["tier"]), cell["outcome"]) for _, cell in cells]
+            outcomes = [(tiers.index(cell["tier"]), _outcome(cell["outcome"])) for _, cell in cells]
             label, workload = tiers.index(first["label"]), first["item"].split("/")[0]
             is_last = first["step"] == first["steps"]
-        except (KeyError, ValueError, AttributeError) as error:
-            raise BadInput(f"no probe of a step: {error!r}", file=path, line=line) from None
+        except (KeyError, ValueError, AttributeError):
+            raise BadInput("not the probes of a step of this run", file=path, line=line) from None
         if len(outcomes) < models or any(outcome is None for _, outcome in outcomes):
             facts.partly += 1
             continue
@@ -63,6 +63,13 @@ def count_probes(path: Path, tiers: Sequence[str], models: int) -> ProbeFacts:
         for groups in (facts.all_steps, *((facts.last_steps,) if is_last else ())):
             groups[workload] = groups.get(workload, LoweredBy()) + found
     return facts
+
+
+def _outcome(value: Any) -> int | None:
+    """Raises ValueError for what is no outcome of a probe: it would be neither a pass nor a failure."""
+    if value not in (0, 1, None):
+        raise ValueError
+    return None if value is None else int(value)
 
 
 def _by_step(path: Path) -> Iterator[list[tuple[int, Mapping[str, Any]]]]:
@@ -79,7 +86,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _lowered(
-    outcomes: Sequence[tuple[int, float]], label: int, strong: int, labels: Counter[tuple[int, int]]
+    outcomes: Sequence[tuple[int, int | None]], label: int, strong: int, labels: Counter[tuple[int, int]]
 ) -> LoweredBy:
     """One step, by the tier and outcome of every model in the pool's order."""
     firsts = dict(reversed(outcomes))  # of each tier its first model's

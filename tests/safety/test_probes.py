@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from stepdown.builder.artifacts.labelling import label_run
 from stepdown.builder.artifacts.names import EVIDENCE, PROBES, QUEUE, ROWS
 from stepdown.builder.config.loading import load_config
-from stepdown.builder.errors import Interrupted
+from stepdown.builder.errors import BadInput, Interrupted
 from stepdown.builder.run.reading import open_ledger
+from stepdown.reports.probes import count_probes
 from tests.conftest import Shop, stepdown
 from tests.planted_oracle import STRONG, World, executed, search
 from tests.provider import FAULTS, Failing, Provider
@@ -428,3 +429,14 @@ def audit(which: str, needs: Sequence[int]) -> list[str]:
     same = sum(need in (0, 3) for need in needs)
     share = f"{100 * single / possible:.1f}%"
     return ["workshop", which, str(len(needs)), str(possible), str(possible), "100.0%", str(single), share, str(same)]
+
+
+@pytest.mark.parametrize(("field", "value"), [("outcome", 7), ("outcome", "pass"), ("tier", "none"), ("label", "none")])
+def test_a_report_takes_no_probe_that_is_none(tmp_path: Path, field: str, value: object) -> None:
+    probe = {"item": "w/a/1", "step": 1, "steps": 1, "label": "low", "tier": "low", "model": "a", "outcome": 1}
+    path = tmp_path / "probes.jsonl"
+    path.write_text(json.dumps(probe) + "\n")
+    assert count_probes(path, ["low", "high"], 1).all_steps["w"].lowerable == 1
+    path.write_text(json.dumps({**probe, field: value}) + "\n")
+    with pytest.raises(BadInput, match=r"probes\.jsonl:1: not the probes of a step of this run"):
+        count_probes(path, ["low", "high"], 1)
