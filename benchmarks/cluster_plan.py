@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stepdown.builder.cluster.channel import HEARTBEAT
-from stepdown.builder.cluster.line import BATCH
+from stepdown.builder.cluster.request_queue import BATCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from benchmarks.cost_bank import STEPS
 from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.executor import OnCluster
 from stepdown.builder.cluster.head import Head
-from stepdown.builder.cluster.messages import Asked, Delivery, Keep, Record, Reply
+from stepdown.builder.cluster.messages import Delivery, HeadReply, KeepAnswer, NodeRequest, WriteTrial
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.build import Build
@@ -44,7 +44,7 @@ class Heard:
     """What reached the head in one exchange: how many instances it had handed out with it, and what was asked."""
 
     taken: int
-    asked: Sequence[Asked]
+    asked: Sequence[NodeRequest]
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class _Overheard(HereProcess):
         super().__init__(node, 0, lambda process, asked: None)
         self.heard: list[Heard] = []
 
-    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[NodeRequest]:
         asked = super().exchange(delivery, patience)
         self.heard.append(Heard(len(delivery.assignments), asked))
         return asked
@@ -110,7 +110,7 @@ class _Replaying:
                 self._note(asked, reply, 1000 * (time.thread_time() - began))
         dispatch.raise_first_error()
 
-    def _note(self, asked: Asked, reply: Reply | None, ms: float) -> None:
+    def _note(self, asked: NodeRequest, reply: HeadReply | None, ms: float) -> None:
         figures, kind = self.figures, type(asked.request).__name__
         if reply is not None and reply.error is not None:
             raise reply.error
@@ -118,8 +118,8 @@ class _Replaying:
         figures.answered += reply is not None
         figures.told += reply is None
         figures.bytes_said += 0 if reply is None else len(pickle.dumps(reply))
-        figures.calls += isinstance(asked.request, Keep)
-        figures.trials += isinstance(asked.request, Record)
+        figures.calls += isinstance(asked.request, KeepAnswer)
+        figures.trials += isinstance(asked.request, WriteTrial)
 
 
 def head_figures(instances: int = 6) -> HeadFigures:

@@ -1,4 +1,4 @@
-"""The head's end of the line to one process on a node: comes for requests, brings answers and instances."""
+"""The head's side of one process on a node: comes for requests, brings answers and instances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from stepdown.builder.cluster.dispatch import Dispatch
 from stepdown.builder.cluster.head import Head
-from stepdown.builder.cluster.messages import Asked, Assignment, Delivery, Finished, Keep, Reply
+from stepdown.builder.cluster.messages import Assignment, AttemptFinished, Delivery, HeadReply, KeepAnswer, NodeRequest
 from stepdown.builder.cluster.nodes import NodeProcess, ProcessDied, ProcessSilent
 
 HEARTBEAT = 1.0
@@ -56,7 +56,7 @@ class Channel:
         self.process.end()
 
     def _talk(self) -> None:
-        replies: Sequence[Reply] = ()
+        replies: Sequence[HeadReply] = ()
         try:
             while (assignments := self._take()) or self._in_hand or replies or self._wait():
                 if assignments or self._in_hand or replies:
@@ -84,7 +84,7 @@ class Channel:
             self._dispatch.changed.wait(HEARTBEAT)
         return True
 
-    def _exchange(self, delivery: Delivery) -> Sequence[Asked]:
+    def _exchange(self, delivery: Delivery) -> Sequence[NodeRequest]:
         try:
             return self.process.exchange(delivery, HEARTBEAT)
         except ProcessSilent:
@@ -92,12 +92,12 @@ class Channel:
             # What it was paid for meanwhile is kept; whatever else it wants is refused, so its work comes to an end.
             return self.process.wait()
 
-    def _answered(self, requests: Sequence[Asked]) -> list[Reply]:
+    def _answered(self, requests: Sequence[NodeRequest]) -> list[HeadReply]:
         replies = []
         for asked in requests:
-            if isinstance(asked.request, Finished):
+            if isinstance(asked.request, AttemptFinished):
                 self._in_hand.discard(asked.attempt)
-            self.calls += isinstance(asked.request, Keep)
+            self.calls += isinstance(asked.request, KeepAnswer)
             if (reply := self._head.answer(self.process.name, asked)) is not None:
                 replies.append(reply)
         return replies

@@ -10,13 +10,13 @@ from functools import partial
 
 from stepdown.builder.cluster.channel import Channel
 from stepdown.builder.cluster.dispatch import Dispatch
-from stepdown.builder.cluster.hands import Setup
 from stepdown.builder.cluster.head import Head
 from stepdown.builder.cluster.nodes import Cluster, Connect, NodeProcess, ProcessDied
 from stepdown.builder.cluster.parcels import parcels_of
 from stepdown.builder.cluster.placement import required_of
-from stepdown.builder.cluster.telling import Teller
+from stepdown.builder.cluster.status_file import StatusFile
 from stepdown.builder.cluster.versions import refuse_other_code, refuse_other_measures
+from stepdown.builder.cluster.worker import RunSetup
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.context import Job
 from stepdown.builder.engine.executor import RunHoldings, Task
@@ -42,7 +42,7 @@ class OnCluster:
     def work(self, jobs: Iterable[Job], do: Task, done: Callable[[Job], None], holdings: RunHoldings) -> None:
         """See `Executor`. Raises BadInput too where the cluster or a node of it can not be used."""
         config, origin = holdings.run.config, holdings.run.origin
-        setup = Setup(
+        setup = RunSetup(
             config=config,
             parcels=tuple(parcels_of(config)),
             departed=origin.departed if origin else (),
@@ -51,20 +51,20 @@ class OnCluster:
         )
         dispatch = Dispatch(jobs, holdings.workloads, done, holdings.stop, config.operation.workers)
         with self._connect(required_of(holdings.workloads)) as cluster:
-            _Crew(cluster, self._config, holdings, dispatch, setup).work()
+            _NodeProcesses(cluster, self._config, holdings, dispatch, setup).work()
         dispatch.raise_first_error()
 
 
-class _Crew:
+class _NodeProcesses:
     """The processes on the nodes, a channel to each, while they work."""
 
     def __init__(
-        self, cluster: Cluster, config: ClusterConfig, holdings: RunHoldings, dispatch: Dispatch, setup: Setup
+        self, cluster: Cluster, config: ClusterConfig, holdings: RunHoldings, dispatch: Dispatch, setup: RunSetup
     ) -> None:
         self._cluster, self._config, self._holdings = cluster, config, holdings
         self._dispatch, self._setup = dispatch, setup
         self._head = Head(holdings, dispatch)
-        self._teller = Teller(holdings.run.path, dispatch)
+        self._status_file = StatusFile(holdings.run.path, dispatch)
         self._channels: list[Channel] = []
         """All there ever were; those that are open are given work."""
         self._left_out: set[str] = set()
@@ -94,7 +94,7 @@ class _Crew:
         while not self._dispatch.is_over:
             with self._dispatch.changed:
                 self._dispatch.changed.wait(0.2)
-            self._teller.note(self._channels)
+            self._status_file.note(self._channels)
             if self._holdings.stop.is_set():
                 for channel in self._open:
                     channel.stop()
@@ -181,6 +181,6 @@ class _Crew:
         return [channel for channel in self._channels if channel.is_open]
 
     def _end(self, channels: list[Channel]) -> None:
-        self._teller.end(channels)
+        self._status_file.end(channels)
         with ThreadPoolExecutor(len(channels)) as threads:
             list(threads.map(Channel.end, channels))

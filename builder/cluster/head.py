@@ -12,20 +12,20 @@ from stepdown.builder.cache.responses import entry_of
 from stepdown.builder.cluster.dispatch import MOST_DEATHS, Dispatch
 from stepdown.builder.cluster.messages import (
     NO_ATTEMPT,
-    Admit,
-    Asked,
-    Ended,
-    Finished,
-    Keep,
+    AskPermit,
+    AttemptFinished,
+    CallUnpaid,
+    FindAnswer,
+    FoundAnswer,
+    HeadReply,
+    HeadState,
+    KeepAnswer,
     LedgerCall,
-    Look,
-    Looked,
-    Pause,
-    Record,
-    Reply,
-    State,
-    Told,
-    Unpaid,
+    NodeRequest,
+    PauseModel,
+    ProgressNote,
+    RequestEnded,
+    WriteTrial,
 )
 from stepdown.builder.cluster.permits import Permits
 from stepdown.builder.engine.context import Job
@@ -69,62 +69,62 @@ class Head:
             **{name: getattr(ledger, name) for name in _LEDGER_CALLS},
         }
 
-    def state(self) -> State:
+    def state(self) -> HeadState:
         """What every process is told again and again."""
-        return State(self._budget.reached, self._permits.pauses())
+        return HeadState(self._budget.reached, self._permits.pauses())
 
-    def answer(self, process: str, asked: Asked) -> Reply | None:
+    def answer(self, process: str, asked: NodeRequest) -> HeadReply | None:
         """The reply to a process's request; None where none is waited for."""
         attempt, request = asked.attempt, asked.request
         self._processes.add(process)
         try:
             value = self._limit(process, request) if attempt == NO_ATTEMPT else self._handle(attempt, request)
         except StepdownError as error:
-            return Reply(asked.number, None, error)
-        return Reply(asked.number, value) if asked.number else None
+            return HeadReply(asked.number, None, error)
+        return HeadReply(asked.number, value) if asked.number else None
 
     def _limit(self, process: str, request: Any) -> Any:
         """What belongs to a process, and to none of its attempts."""
-        if isinstance(request, Told):
+        if isinstance(request, ProgressNote):
             return self._note(NO_ATTEMPT, request)
-        if isinstance(request, Ended):
+        if isinstance(request, RequestEnded):
             return self._permits.end(request)
-        if isinstance(request, Pause):
+        if isinstance(request, PauseModel):
             return self._permits.pause(request)
-        assert isinstance(request, Admit)
+        assert isinstance(request, AskPermit)
         return self._permits.admit(process, request, len(self._processes))
 
     def _handle(self, attempt: int, request: Any) -> Any:
         """What belongs to an attempt."""
-        if isinstance(request, Told):
+        if isinstance(request, ProgressNote):
             return self._note(attempt, request)
-        if isinstance(request, Finished):
+        if isinstance(request, AttemptFinished):
             return self._dispatch.finish(attempt, request.error)
-        if isinstance(request, Unpaid):
+        if isinstance(request, CallUnpaid):
             if self._dispatch.end_call(attempt, request.model):
                 self._budget.end(None)
             return None
-        if isinstance(request, Keep):
+        if isinstance(request, KeepAnswer):
             return self._keep(attempt, request)
         if self._dispatch.job_of(attempt) is None:
             raise GivenUp("the instance was handed to another process")
-        if isinstance(request, Look):
+        if isinstance(request, FindAnswer):
             return self._look(attempt, request)
-        if isinstance(request, Record):
+        if isinstance(request, WriteTrial):
             return self._record(attempt, request)
         assert isinstance(request, LedgerCall)
         return self._ledger_calls[request.method](*request.arguments)
 
-    def _look(self, attempt: int, look: Look) -> Looked:
+    def _look(self, attempt: int, look: FindAnswer) -> FoundAnswer:
         values = [] if look.none_serves else [self._store.get(key) for key in look.keys]
         if any(value is not None for value in values):
-            return Looked(values, begun=False)
+            return FoundAnswer(values, begun=False)
         if not self._budget.try_begin():
-            return Looked((), begun=False)
+            return FoundAnswer((), begun=False)
         self._dispatch.begin_call(attempt, look.model)
-        return Looked((), begun=True)
+        return FoundAnswer((), begun=True)
 
-    def _keep(self, attempt: int, keep: Keep) -> str:
+    def _keep(self, attempt: int, keep: KeepAnswer) -> str:
         """Book and keep a paid answer. One of an attempt that was given up is kept too, unless the question has an
         answer by now: whoever works on the instance may have acted upon that.
         """
@@ -140,14 +140,14 @@ class Head:
             self._store.put(key, keep.entry)
         return key
 
-    def _record(self, attempt: int, record: Record) -> int:
+    def _record(self, attempt: int, record: WriteTrial) -> int:
         trial = self._ledger.record(record.entry)
         self._dispatch.note_progress(attempt)
         if self._exam.note(record.entry.grading):
             self._stop.set()
         return trial
 
-    def _note(self, attempt: int, told: Told) -> None:
+    def _note(self, attempt: int, told: ProgressNote) -> None:
         if told.what not in _TOLD:
             raise ValueError(f"nodes do not tell of {told.what!r}")
         if told.what == "hit":

@@ -31,7 +31,7 @@ class Assignment(NamedTuple):
 # What is asked
 
 
-class Look(NamedTuple):
+class FindAnswer(NamedTuple):
     """Is there an answer under these keys? Where there is none, a call of the model is begun within the budget."""
 
     keys: Sequence[str]
@@ -40,7 +40,7 @@ class Look(NamedTuple):
     """The answers there are have been looked at, and none of them answers the question."""
 
 
-class Keep(NamedTuple):
+class KeepAnswer(NamedTuple):
     """Book a call that was begun as paid, and keep its answer; answered once it is on disk, with its key."""
 
     keys: Sequence[str]
@@ -50,7 +50,7 @@ class Keep(NamedTuple):
     usage: Usage
 
 
-class Record(NamedTuple):
+class WriteTrial(NamedTuple):
     """Write a trial into the ledger; answered with its id."""
 
     entry: TrialEntry
@@ -63,7 +63,7 @@ class LedgerCall(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-class Admit(NamedTuple):
+class AskPermit(NamedTuple):
     """May a request of about so many tokens begin? Answered with a `Permit`, or the seconds until the next try."""
 
     model: str
@@ -73,34 +73,34 @@ class Admit(NamedTuple):
 # What is told, and not answered
 
 
-class Ended(NamedTuple):
+class RequestEnded(NamedTuple):
     """A request that was permitted has ended; `tokens` are those it used, None where it came to no answer."""
 
     permit: int
     tokens: int | None
 
 
-class Pause(NamedTuple):
+class PauseModel(NamedTuple):
     """The model's provider wants no requests for so many seconds."""
 
     model: str
     seconds: float
 
 
-class Unpaid(NamedTuple):
+class CallUnpaid(NamedTuple):
     """A call that was begun has come to no answer: it is no more in hand."""
 
     model: str
 
 
-class Told(NamedTuple):
+class ProgressNote(NamedTuple):
     """Something for the run's progress: a method of `RunProgress`, or `hit`."""
 
     what: str
     arguments: tuple[Any, ...] = ()
 
 
-class Finished(NamedTuple):
+class AttemptFinished(NamedTuple):
     """The attempt has ended, by an error where there is one."""
 
     error: BaseException | None
@@ -109,7 +109,7 @@ class Finished(NamedTuple):
 # How it travels
 
 
-class Asked(NamedTuple):
+class NodeRequest(NamedTuple):
     """A request on its way to the head."""
 
     number: int
@@ -118,7 +118,7 @@ class Asked(NamedTuple):
     request: Any
 
 
-class Reply(NamedTuple):
+class HeadReply(NamedTuple):
     """The answer to a request, or the error that it came to."""
 
     number: int
@@ -126,7 +126,7 @@ class Reply(NamedTuple):
     error: BaseException | None = None
 
 
-class Looked(NamedTuple):
+class FoundAnswer(NamedTuple):
     """What a look came to. With neither a value nor a call begun, the budget has a call waiting: ask again soon."""
 
     values: Sequence[Any | None]
@@ -140,7 +140,7 @@ class Permit(NamedTuple):
     number: int
 
 
-class State(NamedTuple):
+class HeadState(NamedTuple):
     """What every process is told again and again, since it bears on calls that are under way there."""
 
     reached: BudgetReached | None = None
@@ -152,6 +152,6 @@ class State(NamedTuple):
 class Delivery(NamedTuple):
     """What the head has for a process on a node."""
 
-    replies: Sequence[Reply] = ()
+    replies: Sequence[HeadReply] = ()
     assignments: Sequence[Assignment] = ()
-    state: State = State()
+    state: HeadState = HeadState()

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from stepdown.builder.cluster.hands import Place, Setup
-from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.messages import Delivery, NodeRequest
 from stepdown.builder.cluster.parcels import Fetch, Parcel
 from stepdown.builder.cluster.versions import CodeVersion
+from stepdown.builder.cluster.worker import RunSetup, WorkerPlace
 from stepdown.builder.run.ledger import RunVersions
 from stepdown.harnesses.base import Need, NodeNeeds
 
@@ -35,7 +35,7 @@ class ProcessSilent(Exception):
 
 
 class NodeProcess(Protocol):
-    """A process on a node, `Hands`, as the head reaches it."""
+    """A process on a node, `NodeWorker`, as the head reaches it."""
 
     @property
     def node(self) -> str:
@@ -50,7 +50,7 @@ class NodeProcess(Protocol):
         """Names the node to a person."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> WorkerPlace:
         """Where it runs. After `begin`."""
 
     def describe(self) -> CodeVersion:
@@ -59,16 +59,16 @@ class NodeProcess(Protocol):
     def missing(self, parcels: Sequence[Parcel]) -> Collection[str]:
         """The digests of what is to be sent there. Raises ProcessDied."""
 
-    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
-        """See `Hands.begin`. Raises BadInput and ProcessDied."""
+    def begin(self, setup: RunSetup, fetch: Fetch) -> RunVersions:
+        """See `NodeWorker.begin`. Raises BadInput and ProcessDied."""
 
     def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> Sequence[Need]:
-        """See `Hands.prepare`. Raises ProcessDied."""
+        """See `NodeWorker.prepare`. Raises ProcessDied."""
 
-    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
-        """See `Hands.exchange`. Raises ProcessDied or ProcessSilent."""
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[NodeRequest]:
+        """See `NodeWorker.exchange`. Raises ProcessDied or ProcessSilent."""
 
-    def wait(self) -> Sequence[Asked]:
+    def wait(self) -> Sequence[NodeRequest]:
         """What a process that was silent says after all. Raises ProcessDied."""
 
     def stop(self) -> None:

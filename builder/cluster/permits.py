@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
-from stepdown.builder.cluster.line import Desk
-from stepdown.builder.cluster.messages import Admit, Ended, Pause, Permit
+from stepdown.builder.cluster.messages import AskPermit, PauseModel, Permit, RequestEnded
+from stepdown.builder.cluster.request_queue import AttemptRequests
 from stepdown.builder.config.operation import OperationConfig
 from stepdown.builder.config.pool import LOCAL, Model
 from stepdown.builder.models.limits import ModelLimits, OwnLimits, Settle, Wait, most_at_once
@@ -47,7 +47,7 @@ class Permits:
         self._taken: Counter[str] = Counter()
         self._closed_until: dict[str, float] = {}
 
-    def admit(self, process: str, admit: Admit, processes: int) -> Permit | float:
+    def admit(self, process: str, admit: AskPermit, processes: int) -> Permit | float:
         """A permit for a process, or the seconds after which to ask again, of so many processes."""
         turn = max(_LEAST, _SHARE * processes)
         with self._lock:
@@ -62,7 +62,7 @@ class Permits:
             self._taken[admit.model] += 1
             return Permit(number)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: RequestEnded) -> None:
         """A request is no more under way."""
         with self._lock:
             given = self._given.pop(ended.permit, None)
@@ -77,9 +77,9 @@ class Permits:
         with self._lock:
             numbers = [number for number, given in self._given.items() if given.process == process]
         for number in numbers:
-            self.end(Ended(number, None))
+            self.end(RequestEnded(number, None))
 
-    def pause(self, pause: Pause) -> None:
+    def pause(self, pause: PauseModel) -> None:
         """A model's provider wants no requests."""
         with self._lock:
             self._closed_until[pause.model] = time.monotonic() + pause.seconds
@@ -97,9 +97,9 @@ class Permits:
 class RemoteLimits:
     """The limits of a model that many processes call: a permit of the head goes with every request."""
 
-    def __init__(self, desk: Desk, model: Model, operation: OperationConfig) -> None:
+    def __init__(self, requests: AttemptRequests, model: Model, operation: OperationConfig) -> None:
         endpoint = operation.endpoint(model.name)
-        self._desk, self._model = desk, model.name
+        self._requests, self._model = requests, model.name
         self.counts_tokens = endpoint.tokens_per_minute is not None
         self._is_limited = any((endpoint.concurrency, endpoint.requests_per_minute, endpoint.tokens_per_minute))
         self._closed_until = 0.0
@@ -123,14 +123,14 @@ class RemoteLimits:
         try:
             yield settle
         finally:
-            self._desk.tell(Ended(number, used))
+            self._requests.tell(RequestEnded(number, used))
 
     def _permit(self, tokens: Callable[[], int], wait: Wait) -> int:
         while not self._turn.acquire(timeout=LOOK):
             wait(0)
         try:
             while True:
-                answer: Permit | float = self._desk.ask(Admit(self._model, tokens()))
+                answer: Permit | float = self._requests.ask(AskPermit(self._model, tokens()))
                 if isinstance(answer, Permit):
                     return answer.number
                 wait(answer)
@@ -139,15 +139,15 @@ class RemoteLimits:
 
     def pause(self, seconds: float) -> None:
         self.note_pause(seconds)
-        self._desk.tell(Pause(self._model, seconds))
+        self._requests.tell(PauseModel(self._model, seconds))
 
     def note_pause(self, seconds: float) -> None:
         """The head has heard that the model's provider wants no requests for so long."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
 
 
-def limits_on_node(desk: Desk, model: Model, operation: OperationConfig) -> ModelLimits:
+def limits_on_node(requests: AttemptRequests, model: Model, operation: OperationConfig) -> ModelLimits:
     """The limits of a model for a process on a node. A local model runs in that process: so do its limits."""
     if model.model.startswith(LOCAL):
         return OwnLimits(model, operation.endpoint(model.name))
-    return RemoteLimits(desk, model, operation)
+    return RemoteLimits(requests, model, operation)

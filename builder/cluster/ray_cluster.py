@@ -17,12 +17,12 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from stepdown.builder.cluster.hands import BrokenOnNode, Hands, Place, Setup
-from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.messages import Delivery, NodeRequest
 from stepdown.builder.cluster.nodes import Machine, ProcessDied, ProcessSilent
 from stepdown.builder.cluster.parcels import Fetch, Parcel, packed
 from stepdown.builder.cluster.placement import lacking, wanted
 from stepdown.builder.cluster.versions import CodeVersion
+from stepdown.builder.cluster.worker import BrokenOnNode, NodeWorker, RunSetup, WorkerPlace
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.errors import BadInput, StepdownError
 from stepdown.builder.run.ledger import RunVersions
@@ -47,7 +47,7 @@ class RayProcess:
 
     def __init__(self, actor: Any, node: str, address: str, silence: float) -> None:
         self._actor, self._node, self.address, self._silence = actor, node, address, silence
-        self._place = Place("", "")
+        self._place = WorkerPlace("", "")
         self._outstanding: Any = None
 
     @property
@@ -59,7 +59,7 @@ class RayProcess:
         return str(self._actor._actor_id.hex())
 
     @property
-    def place(self) -> Place:
+    def place(self) -> WorkerPlace:
         return self._place
 
     def describe(self) -> CodeVersion:
@@ -80,8 +80,8 @@ class RayProcess:
             raise ProcessDied(f"{self.address}: {error}") from None
         return found
 
-    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
-        """See `Hands.begin`. Raises BadInput.
+    def begin(self, setup: RunSetup, fetch: Fetch) -> RunVersions:
+        """See `NodeWorker.begin`. Raises BadInput.
 
         Keys go along here and nowhere else: an argument of a method is neither logged nor kept by the cluster.
         """
@@ -103,16 +103,16 @@ class RayProcess:
             raise ProcessDied(f"{self.address}: {error}") from None
         return found
 
-    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[NodeRequest]:
         self._outstanding = self._actor.exchange.remote(delivery, patience)
         return self._taken(patience + self._silence)
 
-    def wait(self) -> Sequence[Asked]:
+    def wait(self) -> Sequence[NodeRequest]:
         return self._taken(None)
 
-    def _taken(self, timeout: float | None) -> Sequence[Asked]:
+    def _taken(self, timeout: float | None) -> Sequence[NodeRequest]:
         try:
-            asked: Sequence[Asked] = ray.get(self._outstanding, timeout=timeout)
+            asked: Sequence[NodeRequest] = ray.get(self._outstanding, timeout=timeout)
         except GetTimeoutError:
             raise ProcessSilent(self.address) from None
         except RayTaskError as error:
@@ -147,7 +147,7 @@ class _Packed:
         return found
 
 
-def _keys(setup: Setup) -> dict[str, str]:
+def _keys(setup: RunSetup) -> dict[str, str]:
     """The values of the key variables that the config names."""
     names = {endpoint.api_key for endpoint in setup.config.operation.endpoints.values()}
     return {name: value for name in names if name and (value := os.environ.get(name))}
@@ -224,7 +224,7 @@ class RayCluster:
             "max_concurrency": 4,  # an exchange, and beside it `stop` and `close`
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
         }
-        return RayProcess(ray.remote(Hands).options(**options).remote(), node, address, self._silence)
+        return RayProcess(ray.remote(NodeWorker).options(**options).remote(), node, address, self._silence)
 
 
 def _most_processes(resources: Mapping[str, float], taken: Mapping[str, float]) -> int:

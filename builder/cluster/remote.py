@@ -10,8 +10,8 @@ from typing import Any
 from stepdown.builder.actions.rereading import READING
 from stepdown.builder.cache.question import Question
 from stepdown.builder.cache.responses import Answer, Entry, keys_of, served
-from stepdown.builder.cluster.line import Desk
-from stepdown.builder.cluster.messages import Keep, LedgerCall, Look, Looked, Record, Unpaid
+from stepdown.builder.cluster.messages import CallUnpaid, FindAnswer, FoundAnswer, KeepAnswer, LedgerCall, WriteTrial
+from stepdown.builder.cluster.request_queue import AttemptRequests
 from stepdown.builder.errors import Interrupted
 from stepdown.builder.records import Lock, Mask, Receipt, Response, Trajectory
 from stepdown.builder.run.ledger import TrialEntry, TrialRecord
@@ -24,8 +24,8 @@ _LOOK = 0.2
 class RemoteAnswers:
     """`Cache` and `BudgetGuard` in one: a look begins the call that is needed, keeping its answer ends it."""
 
-    def __init__(self, desk: Desk, run: str, stop: threading.Event) -> None:
-        self._desk, self._run, self._stop = desk, run, stop
+    def __init__(self, requests: AttemptRequests, run: str, stop: threading.Event) -> None:
+        self._requests, self._run, self._stop = requests, run, stop
 
     @property
     def run(self) -> str:
@@ -42,17 +42,17 @@ class RemoteAnswers:
         try:
             response = ask(question)
         except BaseException:
-            self._desk.tell(Unpaid(question.model.name))
+            self._requests.tell(CallUnpaid(question.model.name))
             raise
         entry = Entry(keys[0], question.prefix.exact, response, self._run, READING)
-        key = self._desk.ask(Keep(keys, entry.to_json(), question.model.name, response.usage))
+        key = self._requests.ask(KeepAnswer(keys, entry.to_json(), question.model.name, response.usage))
         return Answer(entry._replace(key=key), fresh=True)
 
     def _look(self, question: Question, keys: Sequence[str]) -> Entry | None:
         """The entry that answers the question; None where a call has been begun to get one."""
-        look = Look(keys, question.model.name)
+        look = FindAnswer(keys, question.model.name)
         while True:
-            looked: Looked = self._desk.ask(look)
+            looked: FoundAnswer = self._requests.ask(look)
             if looked.begun:
                 return None
             for key, value in zip(keys, looked.values, strict=False):
@@ -97,31 +97,31 @@ class KnownTexts:
 class RemoteTrajectories:
     """Reads back what trials came to."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, requests: AttemptRequests) -> None:
+        self._requests = requests
 
     def read(self, trial: int, mask: Mask | None = None) -> Trajectory:
         """The steps that a trial's record holds; their prefixes are made here, under this process's mask."""
-        stored: StoredSteps = self._desk.ask(LedgerCall("stored", (trial,)))
+        stored: StoredSteps = self._requests.ask(LedgerCall("stored", (trial,)))
         return stored.trajectory(mask)
 
 
 class RemoteLedger:
     """`LabellingLedger` at the head. What is written stands there when a method returns."""
 
-    def __init__(self, desk: Desk, known: KnownTexts) -> None:
-        self._desk, self._known = desk, known
-        self.trajectories = RemoteTrajectories(desk)
+    def __init__(self, requests: AttemptRequests, known: KnownTexts) -> None:
+        self._requests, self._known = requests, known
+        self.trajectories = RemoteTrajectories(requests)
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        return self._desk.ask(LedgerCall(method, arguments))
+        return self._requests.ask(LedgerCall(method, arguments))
 
     def trials(self, instance: int) -> list[TrialRecord]:
         found: list[TrialRecord] = self._call("trials", instance)
         return found
 
     def record(self, entry: TrialEntry) -> int:
-        trial_id: int = self._desk.ask(Record(replace(entry, steps=self._known.without(entry.steps))))
+        trial_id: int = self._requests.ask(WriteTrial(replace(entry, steps=self._known.without(entry.steps))))
         self._known.note(entry.steps)
         return trial_id
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from stepdown.builder.cluster.choice import FIELD, connected
-from stepdown.builder.cluster.hands import Setup
 from stepdown.builder.cluster.nodes import Cluster, Machine, ProcessDied
 from stepdown.builder.cluster.parcels import Fetch, parcels_of
 from stepdown.builder.cluster.placement import required_of
 from stepdown.builder.cluster.versions import refuse_other_code, refuse_other_measures
+from stepdown.builder.cluster.worker import RunSetup
 from stepdown.builder.config.loading import Config
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.label import label_instance
@@ -54,7 +54,7 @@ class PreparedNode:
 class _Asked:
     """What a node is asked to have."""
 
-    setup: Setup
+    setup: RunSetup
     fetch: Fetch
     versions: RunVersions
     needs: tuple[NodeNeeds, ...]
@@ -86,7 +86,7 @@ def prepare_nodes(
             raise BadInput(
                 "the cluster has no node to work on: `ray start --address HOST:PORT` adds a machine", field=FIELD
             )
-        setup = Setup(config, tuple(parcels_of(config)), (), "prepare", label_instance)
+        setup = RunSetup(config, tuple(parcels_of(config)), (), "prepare", label_instance)
         asked = _Asked(
             setup=setup,
             fetch=cluster.pack(setup.parcels),

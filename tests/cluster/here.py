@@ -15,11 +15,11 @@ from typing import Any
 
 from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cluster.executor import OnCluster
-from stepdown.builder.cluster.hands import Hands, Place, Setup
-from stepdown.builder.cluster.messages import Asked, Delivery
+from stepdown.builder.cluster.messages import Delivery, NodeRequest
 from stepdown.builder.cluster.nodes import Machine, ProcessDied, ProcessSilent
 from stepdown.builder.cluster.parcels import Fetch, Parcel, packed
 from stepdown.builder.cluster.versions import CodeVersion
+from stepdown.builder.cluster.worker import NodeWorker, RunSetup, WorkerPlace
 from stepdown.builder.config.loading import config_of
 from stepdown.builder.config.operation import ClusterConfig
 from stepdown.builder.engine.build import Build
@@ -28,7 +28,7 @@ from stepdown.builder.run.ledger import RunVersions
 from stepdown.harnesses.base import Need, NodeNeeds
 from tests.conftest import ROOT
 
-Fate = Callable[["HereProcess", Sequence[Asked]], None]
+Fate = Callable[["HereProcess", Sequence[NodeRequest]], None]
 """Sees every batch before the head does. Raises ProcessDied or ProcessSilent where the head is not to see it."""
 
 
@@ -41,30 +41,30 @@ class HereProcess:
 
     def __init__(self, node: str, number: int, fate: Fate) -> None:
         self.node, self.name, self.address = node, f"{node}-{number}", node
-        self.hands, self._fate = Hands(), fate
+        self.worker, self._fate = NodeWorker(), fate
         self.keys: dict[str, str] = {}
-        self._late: Sequence[Asked] = ()
+        self._late: Sequence[NodeRequest] = ()
         self.heard_again = threading.Event()
         """Set once a process that was cut off is heard of again."""
 
     @property
-    def place(self) -> Place:
-        return Place(self.node, f"/logs/{self.name}")
+    def place(self) -> WorkerPlace:
+        return WorkerPlace(self.node, f"/logs/{self.name}")
 
     def prepare(self, needs: Sequence[NodeNeeds], archives: Path | None) -> Sequence[Need]:
-        return self.hands.prepare(needs, archives)
+        return self.worker.prepare(needs, archives)
 
     def describe(self) -> CodeVersion:
-        return self.hands.describe()
+        return self.worker.describe()
 
     def missing(self, parcels: Sequence[Parcel]) -> list[str]:
-        return self.hands.missing(parcels)
+        return self.worker.missing(parcels)
 
-    def begin(self, setup: Setup, fetch: Fetch) -> RunVersions:
-        return self.hands.begin(_travelled(setup), self.keys, fetch)
+    def begin(self, setup: RunSetup, fetch: Fetch) -> RunVersions:
+        return self.worker.begin(_travelled(setup), self.keys, fetch)
 
-    def exchange(self, delivery: Delivery, patience: float) -> Sequence[Asked]:
-        asked: Sequence[Asked] = _travelled(self.hands.exchange(_travelled(delivery), patience))
+    def exchange(self, delivery: Delivery, patience: float) -> Sequence[NodeRequest]:
+        asked: Sequence[NodeRequest] = _travelled(self.worker.exchange(_travelled(delivery), patience))
         try:
             self._fate(self, asked)
         except ProcessSilent:
@@ -72,16 +72,16 @@ class HereProcess:
             raise
         return asked
 
-    def wait(self) -> Sequence[Asked]:
+    def wait(self) -> Sequence[NodeRequest]:
         self.heard_again.wait()
         return self._late
 
     def stop(self) -> None:
-        self.hands.stop()
+        self.worker.stop()
 
     def end(self) -> None:
         self.heard_again.set()
-        self.hands.close()
+        self.worker.close()
 
 
 class Here:
@@ -130,7 +130,7 @@ class DiesAt:
         self._moments, self._seen, self._lock = set(moments), 0, threading.Lock()
         self.deaths = 0
 
-    def __call__(self, process: HereProcess, asked: Sequence[Asked]) -> None:
+    def __call__(self, process: HereProcess, asked: Sequence[NodeRequest]) -> None:
         with self._lock:
             self._seen += bool(asked)
             if asked and self._seen in self._moments:

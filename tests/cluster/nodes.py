@@ -56,8 +56,8 @@ class Nodes:
         """End the process of stepdown on a node, where there is one; the node stays."""
         for node in self.workers:
             (raylet,) = node.all_processes["raylet"]
-            if hands := [pid for pid in _children(raylet.process.pid) if "ray::Hands" in _command(pid)]:
-                os.kill(hands[0], signal.SIGKILL)
+            if found := [pid for pid in _children(raylet.process.pid) if "ray::NodeWorker" in _command(pid)]:
+                os.kill(found[0], signal.SIGKILL)
                 return
 
     def kill(self) -> None:

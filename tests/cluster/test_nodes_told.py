@@ -11,7 +11,7 @@ import pytest
 
 from stepdown.builder.cli.status import nodes_lines
 from stepdown.builder.cluster import executor
-from stepdown.builder.cluster.messages import Asked
+from stepdown.builder.cluster.messages import NodeRequest
 from stepdown.builder.run.nodes import FILE_NAME, STALE, NodeSeen, NodesSeen, read_nodes, write_nodes
 from tests import workshop
 from tests.cluster.here import DiesAt, Here, HereProcess, build_here
@@ -37,7 +37,7 @@ class Watching:
         self._folder, self._lock = folder, threading.Lock()
         self.seen: NodesSeen | None = None
 
-    def __call__(self, process: HereProcess, asked: Sequence[Asked]) -> None:
+    def __call__(self, process: HereProcess, asked: Sequence[NodeRequest]) -> None:
         with self._lock:
             while self.seen is None:
                 found = read_nodes(self._folder)

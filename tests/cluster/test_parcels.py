@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stepdown.builder.cluster.hands import Hands, Setup
 from stepdown.builder.cluster.parcels import code_parcel, packed, parcels_of
+from stepdown.builder.cluster.worker import NodeWorker, RunSetup
 from stepdown.builder.config.loading import Config, load_config
 from stepdown.builder.engine.context import Job, RunContext
 from stepdown.builder.engine.workloads import load_workload, versions_of
@@ -88,9 +88,9 @@ def test_a_node_works_with_what_was_packed_where_it_has_nothing(config: Config, 
     here = versions_of([load_workload(config.protocol, 0)], config.protocol)
     del sys.modules["shop_of_mine"]  # a node's process has not loaded it
     (tmp_path / "head").rename(tmp_path / "elsewhere")
-    setup = Setup(config, parcels, (), "run-1", nothing)
+    setup = RunSetup(config, parcels, (), "run-1", nothing)
     for _ in range(2):  # the second process on the node finds what the first has unpacked
-        assert Hands().begin(setup, {}, fetch) == here
+        assert NodeWorker().begin(setup, {}, fetch) == here
     assert sorted(fetched) == sorted(contents)
     names = {path.name for path in (tmp_path / "node").rglob("*") if path.is_file()}
     assert names >= {"shop_of_mine.py", "name.txt", "hints.jsonl", "seeds.jsonl"}
@@ -101,7 +101,7 @@ def test_a_folder_that_both_have_is_used_where_it_is(config: Config, tmp_path: P
     def fetch(digest: str) -> bytes:
         raise AssertionError("nothing is sent")
 
-    Hands().begin(Setup(config, tuple(parcels_of(config)), (), "run-1", nothing), {}, fetch)
+    NodeWorker().begin(RunSetup(config, tuple(parcels_of(config)), (), "run-1", nothing), {}, fetch)
     assert not (tmp_path / "node" / "stepdown" / "cluster" / "files").exists()
 
 
@@ -110,8 +110,8 @@ def test_a_key_of_the_node_is_kept_and_one_that_it_lacks_is_taken_over(
 ) -> None:
     monkeypatch.setenv("KEY_OF_BOTH", "the node's")
     monkeypatch.delenv("KEY_OF_THE_HEAD", raising=False)
-    setup = Setup(config, tuple(parcels_of(config)), (), "run-1", nothing)
-    Hands().begin(setup, {"KEY_OF_BOTH": "the head's", "KEY_OF_THE_HEAD": "the head's"}, lambda digest: b"")
+    setup = RunSetup(config, tuple(parcels_of(config)), (), "run-1", nothing)
+    NodeWorker().begin(setup, {"KEY_OF_BOTH": "the head's", "KEY_OF_THE_HEAD": "the head's"}, lambda digest: b"")
     assert (os.environ["KEY_OF_BOTH"], os.environ["KEY_OF_THE_HEAD"]) == ("the node's", "the head's")
     monkeypatch.delenv("KEY_OF_THE_HEAD")
 

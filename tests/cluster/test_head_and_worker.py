@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stepdown.builder.cluster import executor
-from stepdown.builder.cluster.messages import Asked, Keep, LedgerCall, Record
+from stepdown.builder.cluster.messages import KeepAnswer, LedgerCall, NodeRequest, WriteTrial
 from stepdown.builder.cluster.nodes import ProcessDied, ProcessSilent
 from stepdown.builder.errors import BadInput, BudgetReached, RunStopped
 from tests import workshop
@@ -134,7 +134,7 @@ class CutOff:
     def __init__(self, kind: type) -> None:
         self._kind, self.process, self._lock = kind, None, threading.Lock()  # type: tuple[Any, Any, Any]
 
-    def __call__(self, process: HereProcess, asked: Sequence[Asked]) -> None:
+    def __call__(self, process: HereProcess, asked: Sequence[NodeRequest]) -> None:
         with self._lock:
             if self.process is None and any(isinstance(one.request, self._kind) for one in asked):
                 self.process = process
@@ -142,7 +142,7 @@ class CutOff:
                 raise ProcessSilent(process.name)
 
 
-@pytest.mark.parametrize("kind", [Keep, Record])
+@pytest.mark.parametrize("kind", [KeepAnswer, WriteTrial])
 def test_a_process_that_was_cut_off_can_not_write_late(
     tmp_path: Path, undisturbed: tuple[dict[str, bytes], int], kind: type
 ) -> None:
@@ -191,7 +191,7 @@ def test_an_instance_that_processes_die_of_is_blocked_and_no_other_is(tmp_path: 
     """Whoever begins with it dies at once, with all that it has in hand beside it."""
     deadly = 3
 
-    def fate(process: HereProcess, asked: Sequence[Asked]) -> None:
+    def fate(process: HereProcess, asked: Sequence[NodeRequest]) -> None:
         if any(one.request == LedgerCall("trials", (deadly,)) for one in asked):
             raise ProcessDied(process.name)
 

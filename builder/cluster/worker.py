@@ -15,11 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepdown.builder.cluster.line import Desk, Line
-from stepdown.builder.cluster.messages import NO_ATTEMPT, Asked, Assignment, Delivery, Finished, State, Told
+from stepdown.builder.cluster.messages import (
+    NO_ATTEMPT,
+    Assignment,
+    AttemptFinished,
+    Delivery,
+    HeadState,
+    NodeRequest,
+    ProgressNote,
+)
 from stepdown.builder.cluster.parcels import Fetch, Parcel, is_there, localized, placed
 from stepdown.builder.cluster.permits import RemoteLimits, limits_on_node
 from stepdown.builder.cluster.remote import KnownTexts, RemoteAnswers, RemoteLedger
+from stepdown.builder.cluster.request_queue import AttemptRequests, RequestQueue
 from stepdown.builder.cluster.versions import CodeVersion, code_version
 from stepdown.builder.common.faults import said
 from stepdown.builder.common.secrets import SECRETS
@@ -41,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class RunSetup:
     """What a process on a node is told of the run before it works."""
 
     config: Config
@@ -55,7 +63,7 @@ class Setup:
     """What is done with each instance."""
 
 
-class Place(NamedTuple):
+class WorkerPlace(NamedTuple):
     """Where a process runs, for somebody who looks for it."""
 
     machine: str
@@ -67,35 +75,35 @@ class BrokenOnNode(Exception):
     """Something that stepdown does not raise on purpose went wrong on a node. Its text is the traceback there."""
 
 
-class Hands:
+class NodeWorker:
     """The process. `begin` comes first; then the head calls `exchange` again and again, until `close`."""
 
     def __init__(self) -> None:
-        self._line, self._stop = Line(), threading.Event()
+        self._queue, self._stop = RequestQueue(), threading.Event()
         self._known = KnownTexts()
-        self._setup: Setup | None = None
+        self._setup: RunSetup | None = None
         self._workloads: Sequence[LoadedWorkload] = ()
         self._hints: HintSource | None = None
         self._client: Client | None = None
         self._limits: dict[str, ModelLimits] = {}
-        self._state = State()
+        self._state = HeadState()
 
     def describe(self) -> CodeVersion:
         """What is installed here."""
         return code_version()
 
-    def keep_log(self) -> Place:
+    def keep_log(self) -> WorkerPlace:
         """Write to standard error from now on which instances are begun and ended; where that is read."""
         _log.addHandler(made := logging.StreamHandler())
         made.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         _log.setLevel(logging.INFO)
-        return Place(platform.node(), _log_file())
+        return WorkerPlace(platform.node(), _log_file())
 
     def missing(self, parcels: Sequence[Parcel]) -> list[str]:
         """The digests of the parcels that are to be sent here."""
         return [parcel.digest for parcel in parcels if not is_there(parcel, _own_folder() / "files")]
 
-    def begin(self, setup: Setup, keys: Mapping[str, str], fetch: Fetch) -> RunVersions:
+    def begin(self, setup: RunSetup, keys: Mapping[str, str], fetch: Fetch) -> RunVersions:
         """Load the run's workloads, and say by which code they measure. Raises BadInput.
 
         `keys` are those of the head, by their variables: a variable that this node has itself stays as it is. `fetch`
@@ -118,8 +126,8 @@ class Hands:
         for workload in self._workloads:
             give_folder(workload, _own_folder() / setup.run / "workloads" / workload.harness.name)
         self._hints = read_hints(protocol)
-        operation, desk = setup.config.operation, Desk(self._line, NO_ATTEMPT)
-        self._limits = {name: limits_on_node(desk, model, operation) for name, model in protocol.models.items()}
+        operation, requests = setup.config.operation, AttemptRequests(self._queue, NO_ATTEMPT)
+        self._limits = {name: limits_on_node(requests, model, operation) for name, model in protocol.models.items()}
         self._client = Client(
             protocol.models.values(),
             operation,
@@ -148,7 +156,7 @@ class Hands:
                 found.append(_weights(model))
         return found
 
-    def exchange(self, delivery: Delivery, patience: float) -> list[Asked]:
+    def exchange(self, delivery: Delivery, patience: float) -> list[NodeRequest]:
         """Take answers and instances; give what is asked, within so many seconds."""
         self._state = delivery.state
         for name, seconds in delivery.state.pauses.items():
@@ -157,7 +165,7 @@ class Hands:
         for assignment in delivery.assignments:
             name = f"attempt-{assignment.attempt}"
             threading.Thread(target=self._work, args=(assignment,), name=name, daemon=True).start()
-        return self._line.exchange(delivery.replies, patience)
+        return self._queue.exchange(delivery.replies, patience)
 
     def stop(self) -> None:
         """Begin no further step."""
@@ -175,44 +183,44 @@ class Hands:
             raise self._state.reached
 
     def _tell(self, what: str, *arguments: Any) -> None:
-        self._line.tell(NO_ATTEMPT, Told(what, arguments))
+        self._queue.tell(NO_ATTEMPT, ProgressNote(what, arguments))
 
     def _work(self, assignment: Assignment) -> None:
         """Work on one instance, in a thread of its own."""
-        desk = Desk(self._line, assignment.attempt)
+        requests = AttemptRequests(self._queue, assignment.attempt)
         error: BaseException | None = None
         name = printable(f"{assignment.instance.benchmark}/{assignment.instance.id}")
         _log.info("begun: %s", name)
         try:
             assert self._setup is not None
             job = Job(assignment.record, assignment.instance, self._workloads[assignment.workload])
-            self._setup.task(job, self._context(desk, self._setup))
+            self._setup.task(job, self._context(requests, self._setup))
         except BaseException as raised:
             error = _portable(raised)
             _log.info("ended early: %s: %s", name, printable(SECRETS.hidden(str(error))))
         else:
             _log.info("ended: %s", name)
-        desk.tell(Finished(error))
+        requests.tell(AttemptFinished(error))
 
-    def _context(self, desk: Desk, setup: Setup) -> RunContext:
+    def _context(self, requests: AttemptRequests, setup: RunSetup) -> RunContext:
         assert self._client is not None
 
         def note_call(model: Model, response: Response, fresh: bool) -> None:
             if not fresh:  # the head has booked the others
-                desk.tell(Told("hit"))
+                requests.tell(ProgressNote("hit"))
 
         def note_blocked(instance: Instance, reason: str) -> None:
-            desk.tell(Told("on_blocked", (reason,)))
+            requests.tell(ProgressNote("on_blocked", (reason,)))
 
         return RunContext(
             protocol=setup.config.protocol,
-            ledger=RemoteLedger(desk, self._known),
-            cache=RemoteAnswers(desk, setup.run, self._stop),
+            ledger=RemoteLedger(requests, self._known),
+            cache=RemoteAnswers(requests, setup.run, self._stop),
             provider=self._client,
             hints=self._hints,
             stop=self._stop,
             on_call=note_call,
-            on_lock=lambda: desk.tell(Told("on_lock")),
+            on_lock=lambda: requests.tell(ProgressNote("on_lock")),
             on_blocked=note_blocked,
             speculate=setup.config.operation.speculate,
         )

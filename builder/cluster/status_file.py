@@ -18,7 +18,7 @@ LATELY = 30.0
 _log = logging.getLogger(__name__)
 
 
-class Teller:
+class StatusFile:
     """Writes the file of one run. Where it can not be written, nobody is told, and nothing else is lost."""
 
     def __init__(self, folder: Path, dispatch: Dispatch) -> None:

@@ -1,4 +1,4 @@
-"""A node's end of the line to the head: threads ask and wait, the head comes for what they ask and brings answers.
+"""What a node asks the head: threads ask and wait, the head comes for what they ask and brings answers.
 
 The head comes for requests, so it is never asked more than it can keep up with: what piles up is taken as one batch.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from stepdown.builder.cluster.messages import Asked, Reply
+from stepdown.builder.cluster.messages import HeadReply, NodeRequest
 
 BATCH = 64
 """So many requests are taken at once, at most: others are not kept waiting by one process for long."""
@@ -24,15 +24,15 @@ class _Awaited:
 
     def __init__(self) -> None:
         self.came = threading.Event()
-        self.reply: Reply | None = None
+        self.reply: HeadReply | None = None
 
 
-class Line:
+class RequestQueue:
     """Requests of a process's threads, and answers to them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[NodeRequest] = deque()
         self._awaited: dict[int, _Awaited] = {}
         self._numbers = count(1)
 
@@ -42,7 +42,7 @@ class Line:
         with self._changed:
             number = next(self._numbers)
             self._awaited[number] = awaited
-            self._put(Asked(number, attempt, request))
+            self._put(NodeRequest(number, attempt, request))
         awaited.came.wait()
         assert awaited.reply is not None
         if awaited.reply.error is not None:
@@ -52,13 +52,13 @@ class Line:
     def tell(self, attempt: int, what: Any) -> None:
         """Tell the head something that it need not answer, in order with what is asked."""
         with self._changed:
-            self._put(Asked(0, attempt, what))
+            self._put(NodeRequest(0, attempt, what))
 
-    def _put(self, asked: Asked) -> None:
+    def _put(self, asked: NodeRequest) -> None:
         self._waiting.append(asked)
         self._changed.notify_all()
 
-    def exchange(self, replies: Iterable[Reply], patience: float) -> list[Asked]:
+    def exchange(self, replies: Iterable[HeadReply], patience: float) -> list[NodeRequest]:
         """Bring answers, and take what is asked: at once where there is anything, else within so many seconds."""
         for reply in replies:
             with self._changed:
@@ -70,16 +70,16 @@ class Line:
             return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
 
 
-class Desk:
-    """The line as one attempt uses it."""
+class AttemptRequests:
+    """The queue as one attempt uses it."""
 
-    def __init__(self, line: Line, attempt: int) -> None:
-        self._line, self._attempt = line, attempt
+    def __init__(self, queue: RequestQueue, attempt: int) -> None:
+        self._queue, self._attempt = queue, attempt
 
     def ask(self, request: Any) -> Any:
         """The head's answer. Raises what the request came to there."""
-        return self._line.ask(self._attempt, request)
+        return self._queue.ask(self._attempt, request)
 
     def tell(self, what: Any) -> None:
         """Tell the head something that it need not answer."""
-        self._line.tell(self._attempt, what)
+        self._queue.tell(self._attempt, what)
