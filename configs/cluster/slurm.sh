@@ -19,8 +19,10 @@ export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=300
 # More than one job of yours may share a machine, and each Ray has ports of its own.
 port=$((20000 + SLURM_JOB_ID % 10000))
 
-head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-head_address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | cut -d ' ' -f 1)
+# The first of what is printed, without a pipe: whoever prints on into a closed one ends the job.
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+addresses=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes%%$'\n'*}" hostname --ip-address)
+head_address=${addresses%% *}
 
 # The same words on every node: the first one becomes Ray's head and runs what stands behind `--`, the others join it.
 # `--resources` says what a node has: leave it out where there is no Docker.

@@ -29,7 +29,7 @@ def ran(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     programs, environment = tmp_path / "programs", tmp_path / ".venv" / "bin"
     programs.mkdir()
     environment.mkdir(parents=True)
-    executable(programs / "scontrol", "printf 'oak\\nash\\nelm\\n'")
+    executable(programs / "scontrol", "echo oak; seq 100000")  # more than a pipe holds, of nodes
     executable(programs / "srun", 'case "$*" in *hostname*) echo 10.0.0.1 fd00::1;; *) printf "%s\\n" "$@";; esac')
     (environment / "activate").write_text("")
     given = {
@@ -65,7 +65,9 @@ def test_ray_takes_every_option_that_the_job_gives_it(tmp_path: Path) -> None:
     from ray.scripts.scripts import start
     from ray.scripts.symmetric_run import symmetric_run
 
-    words = ran(tmp_path, "run.yaml", "runs/x").stdout.splitlines()
+    done = ran(tmp_path, "run.yaml", "runs/x")
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.splitlines()
     given = {word for word in words[words.index("symmetric-run") : words.index("--")] if word.startswith("--")}
     known = {option for command in (start, symmetric_run) for one in command.params for option in one.opts}
     assert given <= known
