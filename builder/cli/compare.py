@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
@@ -89,7 +88,7 @@ def command(
     if plot is not None:
         draw(found, plot)
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=1))
+        print_document(found)
         return
     out = console.stdout()
     for table in _tables(found):

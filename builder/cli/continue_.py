@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.cli.labelling import WORK_LEFT
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.common.extras import require
@@ -102,7 +101,7 @@ def command(
 
         write_tables(found, tables)
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=1))
+        print_document(found)
     else:
         _print(found)
     _say_what_is_left(plan, folder, carried, reached)

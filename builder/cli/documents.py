@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON 
 
 
 def print_document(value: Any) -> None:
-    """Print records as JSON, their fields by name. It is ASCII: nothing in it can rewrite what a terminal shows."""
-    click.echo(json.dumps(_plain(value), indent=1))
+    """Print records as JSON, their fields by name. It is ASCII: nothing in it can rewrite what a terminal shows. A
+    figure that does not exist is null: JSON has no NaN.
+    """
+    click.echo(json.dumps(_plain(value), indent=1, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -34,4 +37,6 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, (str, Path)):
         return SECRETS.hidden(str(value))
+    if isinstance(value, float) and not isfinite(value):
+        return None
     return value

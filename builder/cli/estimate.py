@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.cli.nodes import PlanOptions, made_plan, plan_json, plan_lines, plan_options, plan_table
 from stepdown.builder.common import tokens
 from stepdown.builder.common.tables import Table, draw
@@ -105,7 +105,7 @@ def command(
         assumptions += plan_lines(plan)
     if as_json:
         document = _json(estimate, assumptions) | ({"cluster": plan_json(plan)} if plan is not None else {})
-        click.echo(json.dumps(document, ensure_ascii=False, indent=1))
+        print_document(document)
         return
     columns = _ESTIMATED + (_OF_RUN if of_run is not None else ())
     out = console.stdout()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.secrets import SECRETS
 from stepdown.builder.common.text import printable
 from stepdown.builder.errors import BadInput
@@ -72,7 +73,7 @@ def check(
         breaches = list(suite.breaches(most))
     if as_json:
         shown = [_told(breach) for breach in breaches]
-        click.echo(json.dumps({"ok": not breaches, "harness": harness, "findings": shown}, indent=1))
+        print_document({"ok": not breaches, "harness": harness, "findings": shown})
     else:
         for breach in breaches:
             click.echo(_line(breach))

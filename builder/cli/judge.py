@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.cli.judge_calibrate import calibrate_command
 from stepdown.builder.cli.judge_exam import exam_command
-from stepdown.builder.cli.judge_output import print_json, print_lines
+from stepdown.builder.cli.judge_output import print_lines
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.config.validation import read_text, validated
@@ -67,7 +68,7 @@ def try_command(
     if config is None:
         found = unsourced_items(case)
         if as_json:
-            print_json({"items": [item.to_json() for item in found]})
+            print_document({"items": [item.to_json() for item in found]})
             return
         print_lines(_item_lines(found))
         print_lines(["no judge was asked: name a config with `protocol.judge` by --config"])
@@ -76,7 +77,7 @@ def try_command(
         finding = judges.judge(case)
         requests = judges.requests
     if as_json:
-        print_json({"verdict": finding.verdict.value, "reason": finding.reason, **finding.to_json()})
+        print_document({"verdict": finding.verdict.value, "reason": finding.reason, **finding.to_json()})
     else:
         print_lines(_finding_lines(finding))
         print_lines([f"prompts {prompts_digest()[:12]}, case {case.digest[:12]}, {requests} calls made now"])

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from stepdown.builder.cli.judge_output import print_json, print_lines
+from stepdown.builder.cli.documents import print_document
+from stepdown.builder.cli.judge_output import print_lines
 from stepdown.builder.config.loading import load_config
 from stepdown.builder.errors import BadInput
 from stepdown.builder.records import Verdict
@@ -95,14 +96,14 @@ def calibrate_command(
         values = {name: [one.scores[name] for one in rated] for name in rated[0].scores}
         draw_plot(plot, values, [one.is_good(least) for one in rated], target)
     if as_json:
-        print_json(studies.to_json(result))
+        print_document(studies.to_json(result))
     else:
         print_lines(studies.study_lines(result))
 
 
 def _show(found: Sequence[Transfer], as_json: bool) -> None:
     if as_json:
-        print_json({"transfers": [transfer_json(one) for one in found]})
+        print_document({"transfers": [transfer_json(one) for one in found]})
         return
     for number, one in enumerate(found):
         print_lines([""] if number else [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.text import printable
 from stepdown.builder.config.loading import load_config
@@ -73,7 +73,7 @@ def exam_command(config: Path, most: int, seed: int, go_on: bool, as_json: bool)
     if as_json:
         found = tally.to_json(bar, lambda share: share.to_json())
         shown = {"judges": found, "unanswered": unanswered, "prompts": prompts_digest(), "requests": requests}
-        click.echo(json.dumps(shown, indent=1))
+        print_document(shown)
     else:
         for line in _lines(tally, names, bar, unanswered):
             click.echo(printable(line))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.cli.labelling import WORK_LEFT
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.common.extras import require
@@ -99,7 +99,7 @@ def command(
 
         write_twinrouterbench(out / exported, tasks, loaded.protocol.pool)
     if as_json:
-        click.echo(json.dumps({"live": asdict(settings), "policies": [asdict(one) for one in found]}, indent=1))
+        print_document({"live": asdict(settings), "policies": [asdict(one) for one in found]})
     else:
         _print(found)
     if reached is not None:

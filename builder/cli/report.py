@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.files import write_text
 from stepdown.builder.common.tables import print_table
@@ -93,7 +93,7 @@ def command(
         raise BadInput("goes with --policy", field="--split")
     if as_json:
         tables = {section.key: [asdict(table) for table in section.tables] for section in found}
-        click.echo(json.dumps({"tiers": facts.tiers, "sections": tables}, indent=1))
+        print_document({"tiers": facts.tiers, "sections": tables})
         return
     terminal = console.stdout()
     for section in found:

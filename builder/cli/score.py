@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.extras import require
 from stepdown.builder.common.tables import Table, print_table
 from stepdown.builder.common.text import printable
@@ -118,7 +118,7 @@ def command(
         return
     found = score(bank, Predictions(predictions, bank.tiers), settings, outcomes)
     if as_json:
-        click.echo(json.dumps(_json(found, settings_used), indent=1))
+        print_document(_json(found, settings_used))
         return
     out = console.stdout()
     for table in _tables(found, resamples, resample):
@@ -144,7 +144,7 @@ def _print_policies(bank: Bank, policies: Sequence[str], settings: ScoreSettings
     found = policy_scores.scored(bank, policies, settings)
     if used is not None:
         each = policy_scores.as_json(found, lambda one: _json(one, used))
-        click.echo(json.dumps({"settings": used, "policies": each}, indent=1))
+        print_document({"settings": used, "policies": each})
         return
     out = console.stdout()
     for table in tables(found):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.releases.verify import verify
 
 
@@ -27,7 +27,7 @@ def command(release: Path, as_json: bool) -> None:
     if as_json:
         shown = [asdict(problem) for problem in problems]
         document = {"ok": not problems, "rows": found.counts.rows, "total": problems.total, "problems": shown}
-        click.echo(json.dumps(document, indent=1))
+        print_document(document)
     else:
         for problem in problems:
             click.echo(str(problem))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import threading
@@ -16,6 +15,7 @@ from stepdown.audit.repeat import Repeated, Repeats, count_repeats, picked
 from stepdown.audit.store import AuditStore
 from stepdown.builder.artifacts.writing import write_artifacts
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.cli.labelling import WORK_LEFT
 from stepdown.builder.cli.stopping import stop_on_signals
 from stepdown.builder.common.tables import Table, draw
@@ -95,7 +95,7 @@ def _resume_command(run: Path, times: int, most: int | None, workloads: tuple[st
 
 def _print(found: Mapping[tuple[str, str], Repeated], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([_as_json(*key, one) for key, one in sorted(found.items())], indent=1))
+        print_document([_as_json(*key, one) for key, one in sorted(found.items())])
         return
     rows = []
     for (workload, tier), one in sorted(found.items()):

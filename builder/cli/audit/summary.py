@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from stepdown.audit.corpus import count_labelled_steps
 from stepdown.audit.store import AuditStore
 from stepdown.audit.summary import AuditSlice, AuditSummary, ExpectedTooHigh, summarise
 from stepdown.builder.cli import console
+from stepdown.builder.cli.documents import print_document
 from stepdown.builder.common.tables import Table, draw
 from stepdown.builder.common.text import printable
 from stepdown.builder.run.folder import open_for_reading
@@ -39,7 +39,7 @@ def command(run: Path, as_json: bool) -> None:
         tiers = protocol.pool.tiers
         found = summarise(store, count_labelled_steps(ledger, tiers), tiers[0].name)
     if as_json:
-        click.echo(json.dumps(found.to_json(), indent=1))
+        print_document(found.to_json())
         return
     out = console.wide()
     for title, slices in (
