@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -94,11 +95,13 @@ def hub_address() -> str:
     address = (os.environ.get(ENDPOINT_VARIABLE) or _HUB).rstrip("/")
     try:
         parts = urlsplit(address)
-        sound = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and not (parts.query or parts.fragment)
     except ValueError:
         sound = False
     if not sound:
         raise BadInput("must be an http or https address", field=ENDPOINT_VARIABLE)
+    if "@" in parts.netloc:  # it would be shown, and stand in the release as part of its page's address
+        raise BadInput(f"a key does not belong into an address: {TOKEN_VARIABLE} holds it", field=ENDPOINT_VARIABLE)
     return address
 
 
@@ -279,6 +282,9 @@ def _in_plain_words(repository: str) -> Iterator[None]:
         raise BadInput("HF_HUB_OFFLINE is set: nothing can be sent") from None
     except HfHubHTTPError as error:
         raise _refusal(repository, error.response.status_code, error.server_message or "") from None
+    except (JSONDecodeError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        told = SECRETS.line(f"{type(error).__name__}: {error}")
+        raise BadInput(f"{hub_address()} does not answer as the Hub does: {told}") from None
     except (HTTPError, OSError, RuntimeError) as error:
         # Of an upload in several threads the client tells only that it failed; what happened is the cause.
         cause = error.__cause__ or error
@@ -296,7 +302,7 @@ def _refusal(repository: str, status: int, said: str) -> StepdownError:
         return BadInput(f"the Hub does not know this token (401){words}: `hf auth login`, or set {TOKEN_VARIABLE}")
     if status == 403:
         return BadInput(f"this token may not write to {repository} (403){words}")
-    if status == 412:
+    if status in (409, 412):  # somebody made the repository or the tag first, or a commit
         return PushStopped(f"{repository} was changed meanwhile ({status}){words}: run the same command again")
     if status == 429 or status >= 500:
         return PushStopped(f"the Hub answers {status}{words}; the same command goes on")

@@ -159,7 +159,7 @@ def _in_plain_words(link: ServerLink) -> Iterator[None]:
     except httpx.HTTPError as error:
         told = SECRETS.line(str(error) or type(error).__name__)
         raise ServerFailed(f"{link.address} can not be reached: {told}; the same command goes on") from None
-    except (ArgillaError, ValueError, KeyError, TypeError) as error:
+    except (ArgillaError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         told = SECRETS.line(f"{type(error).__name__}: {error}")
         raise BadInput(f"{link.address} does not answer as Argilla does: {told}") from None
 

@@ -83,19 +83,28 @@ class LabelStudioServer:
     def _tasks(self) -> Iterator[Any]:
         yield from self._pages("tasks", "tasks", {"project": self._project, "fields": "all"})
 
-    def _accounts(self) -> Mapping[object, str]:
-        """Addresses of accounts by their numbers; none where this key may not list them."""
+    def _accounts(self) -> Mapping[int, str]:
+        """Addresses of accounts by their numbers; none where this key may not list them.
+
+        Any other answer is refused: who is `ana@lab` today must not be another reviewer, `2`, tomorrow.
+        """
         try:
             users = self._api.get("users", {})
-        except BadInput:
+        except _UnknownKey:
             return {}
-        listed = users if isinstance(users, list) else []
-        return {user.get("id"): str(user["email"]) for user in listed if isinstance(user, dict) and user.get("email")}
+        if not isinstance(users, list):
+            raise self._api.strange("no list of users")
+        named = [user for user in map(_mapping, users) if isinstance(user.get("id"), int) and user.get("email")]
+        return {user["id"]: str(user["email"]) for user in named}
 
     def _pages(self, path: str, name: str, asked: Mapping[str, Any]) -> Iterator[Any]:
-        """Every item of a list that comes in pages. It ends at the first page that brings nothing new."""
+        """Every item of a list that comes in pages. It ends at the first page that brings nothing new.
+
+        Raises ServerFailed where that are fewer than the server has: what is missing would be pushed again, or its
+        answers not be taken, without a word.
+        """
         seen: set[str] = set()
-        page = 0
+        page = there = 0
         while True:
             page += 1
             answer = self._api.get(path, {**asked, "page": page, "page_size": BATCH}, last_page_is_404=page > 1)
@@ -103,10 +112,19 @@ class LabelStudioServer:
             if not isinstance(items, list):
                 raise self._api.strange(f"no list of {name}")
             new = [item for item in items if _number(item) not in seen]
+            there = _count(answer, there)
+            if not new and len(seen) < there:
+                raise ServerFailed(
+                    f"{self._api.link.address} gave {len(seen)} of {there} {path}; the same command goes on"
+                )
             if not new:
                 return
             seen.update(map(_number, new))
             yield from new
+
+
+class _UnknownKey(BadInput):
+    """The server does not know the key, or it may not do this."""
 
 
 class _Api:
@@ -148,8 +166,8 @@ class _Api:
     def _answer(self, method: str, path: str, **what: Any) -> tuple[int, bytes]:
         return self._raw(method, self._url(path), headers={"Authorization": self._authorization()}, **what)
 
-    def _unknown_key(self, status: int) -> BadInput:
-        return BadInput(f"{self.link.address} does not take the key in {self.link.key} ({status})", field="--key")
+    def _unknown_key(self, status: int) -> _UnknownKey:
+        return _UnknownKey(f"{self.link.address} does not take the key in {self.link.key} ({status})", field="--key")
 
     def _url(self, path: str) -> str:
         return f"{self.link.address}/api/{path}"
@@ -191,11 +209,17 @@ def _number(item: Any) -> str:
     return str(_mapping(item).get("id", item))
 
 
+def _count(page: Mapping[str, Any], before: int) -> int:
+    """How many items a list has, as its newest page that says so has it: `total` of tasks, `count` of projects."""
+    told = page.get("total", page.get("count"))
+    return told if isinstance(told, int) else before
+
+
 def _data(task: Any) -> Mapping[str, Any]:
     return _mapping(_mapping(task).get("data"))
 
 
-def _named(task: Any, accounts: Mapping[object, str]) -> Any:
+def _named(task: Any, accounts: Mapping[int, str]) -> Any:
     """The task with the addresses of those who annotated it, in place of their numbers."""
     annotations = _mapping(task).get("annotations")
     for annotation in annotations if isinstance(annotations, list) else ():

@@ -36,6 +36,8 @@ class LoopbackServer:
         """Of every request that has one."""
         self.fail_after: dict[tuple[str, str], int] = {}
         """By method and the end of a path: after how many such requests the server answers 500 to one."""
+        self.nonsense: dict[str, Any] = {}
+        """By the end of a path: what is answered there, whatever was asked."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
@@ -65,6 +67,9 @@ class LoopbackServer:
                 self.fail_after[verb, end] = left - 1
                 if left == 0:
                     return 500, {"detail": "busy"}
+        for end, value in self.nonsense.items():
+            if path.endswith(end):
+                return 200, value
         if refusal := self.refusal(method, path, key):
             return refusal
         data = json.loads(body) if body else None
@@ -249,6 +254,8 @@ class LoopbackLabelStudio(LoopbackServer):
         self.access: set[str] = set()
         """Access that was bought and has not expired."""
         self.longest_page = 100
+        self.only_page = False
+        """Gives its first page, whichever was asked for."""
         self.moved: str = ""
         """Where every request is sent on to, if anywhere."""
 
@@ -293,6 +300,7 @@ class LoopbackLabelStudio(LoopbackServer):
 
     def _page(self, query: Query, items: list[Any], name: str) -> Answered:
         size, page = min(int(query["page_size"][0]), self.longest_page), int(query["page"][0])
+        page = 1 if self.only_page else page
         shown = items[(page - 1) * size : page * size]
         if page > 1 and not shown:
             return 404, {"detail": "Invalid page."}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,28 @@ def test_a_server_that_is_down_stops_it_and_the_same_command_goes_on(pushed: Des
     assert f"stepdown: {pushed.server.url} can not be reached: " in result.err
 
 
+NONSENSE: dict[str, Any] = {
+    "HTML": b"<html>welcome</html>",
+    "nothing": None,
+    "a list": [],
+    "items of no kind": {"items": [1, None], "tasks": [1, None], "results": [1, None]},
+    "deeper than can be read": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+def test_what_no_server_of_its_tool_answers_ends_in_a_line_and_no_verdict_is_lost(what: str, pushed: Desk) -> None:
+    pushed.server.answer(pushed.steps()[0], "ana", "tight")
+    for end in ("/users", "/records", "/tasks", "/datasets", "/projects", "/me", "/workspaces"):
+        pushed.server.nonsense = {end: NONSENSE[what]}
+        result = pushed.pull()
+        assert result.code in (0, 2, 3)
+        assert result.err.count("\n") < 5
+    pushed.server.nonsense = {}
+    assert pushed.pull().code == 0
+    assert said(pushed.run)["ana", pushed.steps()[0]] == ("tight", "")
+
+
 @pytest.mark.parametrize("key", ["", "of-nobody-0123456789", READ_ONLY_KEY])
 def test_a_key_that_will_not_do_is_told_by_its_variable(key: str, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_OWN_KEY", key)
@@ -278,6 +301,36 @@ def test_a_server_that_gives_shorter_pages_than_were_asked_for_is_read_to_the_en
     for step in desk.steps():
         server.answer(step, "ana", "tight")
     assert desk.pull().out.startswith(f"{len(desk.steps())} verdicts taken")
+
+
+def test_a_server_that_keeps_items_back_is_not_believed_to_have_no_more(
+    studio: tuple[Desk, LoopbackLabelStudio],
+) -> None:
+    desk, server = studio
+    assert desk.push().code == 0
+    arrived = server.record_ids()
+    for step in desk.steps():
+        server.answer(step, "ana", "tight")
+    server.longest_page, server.only_page = 2, True
+    for command in (desk.pull, desk.push_again):
+        result = command()
+        assert (result.code, f"gave 2 of {len(arrived)} tasks; the same command goes on" in result.err) == (3, True)
+    assert (server.record_ids(), said(desk.run)) == (arrived, {})
+    server.only_page = False
+    assert desk.pull().out.startswith(f"{len(arrived)} verdicts taken")
+
+
+@pytest.mark.parametrize("users", [b"<html>welcome</html>", None, {"detail": "busy"}])
+def test_a_reviewer_is_not_another_one_where_accounts_are_not_told(
+    users: object, studio: tuple[Desk, LoopbackLabelStudio]
+) -> None:
+    desk, server = studio
+    assert desk.push().code == 0
+    server.answer(desk.steps()[0], "ana", "tight")
+    server.nonsense = {"/users": users}
+    assert (desk.pull().code, said(desk.run)) == (2, {})
+    server.nonsense = {"/users": [{"id": [], "email": "bo"}, {"id": 2, "email": "ana"}]}
+    assert (desk.pull().code, set(said(desk.run))) == (0, {("ana", desk.steps()[0])})
 
 
 def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(studio: tuple[Desk, LoopbackLabelStudio]) -> None:

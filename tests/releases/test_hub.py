@@ -195,6 +195,25 @@ def test_what_somebody_pushed_meanwhile_is_not_pushed_over(sound_release: Path, 
     assert f"{NAME} was changed meanwhile (412)" in done.err
 
 
+def test_a_repository_or_a_tag_that_somebody_else_makes_meanwhile_only_wants_the_same_command_again(
+    sound_release: Path, hub: LoopbackHub, push: Push
+) -> None:
+    for road in ("/repos/create", "/tag/"):
+        hub.troubles.append(("POST", road, Trouble(409, "exists already")))
+        done = push("push", sound_release, NAME)
+        assert (done.code, f"{NAME} was changed meanwhile (409): exists already" in done.err) == (3, True), done.err
+    assert push("push", sound_release, NAME).code == 0
+    assert list(hub.repositories[NAME].tags) == ["1.0.0"]
+
+
+def test_an_address_that_answers_what_no_hub_does_is_told_in_a_line(
+    sound_release: Path, hub: LoopbackHub, push: Push
+) -> None:
+    hub.troubles.append(("GET", "/refs", Trouble(200, "welcome")))
+    done = push("push", sound_release, NAME)
+    assert (done.code, f"stepdown: {hub.url} does not answer as the Hub does: " in done.err) == (2, True), done.err
+
+
 REFUSED = {
     "no token": ("", NAME, 2, "no token for the Hub: `hf auth login`, or set HF_TOKEN"),
     "a token of nobody": ("hf_" + "x" * 20, NAME, 2, "the Hub does not know this token (401)"),
@@ -228,11 +247,23 @@ def test_a_malformed_name_is_refused_before_anything_is_read(name: str) -> None:
     assert (done.code, "ORG/NAME: " in done.err, "\x1b" in done.err) == (2, True, False)
 
 
-@pytest.mark.parametrize("address", ["http://[", "hub.example.org", "ftp://hub.example.org"])
+@pytest.mark.parametrize(
+    "address", ["http://[", "hub.example.org", "ftp://hub.example.org", "https://hub.example.org?a"]
+)
 def test_an_environment_that_names_no_hub_is_told_of(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", address)
     done = stepdown("push", "nowhere", NAME)
     assert (done.code, done.err) == (2, "stepdown: HF_ENDPOINT: must be an http or https address\n")
+
+
+def test_a_key_in_the_hubs_address_is_neither_shown_nor_published(
+    sound_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:of-nobody-else@hub.example.org")
+    done = stepdown("publish", str(sound_run), "--out", str(tmp_path / "x"), "--push", NAME, "--dry-run")
+    assert (done.code, "HF_ENDPOINT: a key does not belong into an address" in done.err) == (2, True), done.err
+    assert "of-nobody-else" not in done.out + done.err
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_release_that_does_not_verify_stays_at_home(sound_release: Path, tmp_path: Path) -> None:
