@@ -25,7 +25,7 @@ def executed(folder: Path) -> dict[str, Any]:
     from nbclient import NotebookClient
 
     stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".install"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment)
