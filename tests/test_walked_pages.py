@@ -94,6 +94,7 @@ def test_own_tasks_come_to_a_scored_release() -> None:
                 "stepdown view runs/first": nothing,
                 "stepdown audit serve runs/first --reviewers ana": reviewed("runs/first", "ana"),
             },
+            other_figures=True,
         )
     tiers = {row["id"]: row["target_tier"] for row in _rows("releases/first/question_bank.jsonl")}
     assert tiers["agent/errors/1"] == "low", "whoever reads the file may go on"
@@ -144,6 +145,7 @@ def test_an_interrupted_search_goes_on() -> None:
             "stepdown init --kind qa --sample --install": init,
             "stepdown build run.yaml --run runs/first": killed_while_it_works,
         },
+        other_figures=True,
     )
     assert len(_rows("runs/first/question_bank.jsonl")) == 6
     assert len(_rows("runs/little/question_bank.jsonl")) == 13
