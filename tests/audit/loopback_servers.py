@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import Loopback
 
 OWNER_KEY, READ_ONLY_KEY = "owner-key-0123456789", "annotator-key-0123456789"
 WHEN = {"inserted_at": "2026-01-01T00:00:00", "updated_at": "2026-01-01T00:00:00"}
@@ -24,34 +25,19 @@ Query = dict[str, list[str]]
 Answered = tuple[int, Any]
 
 
-class LoopbackServer:
+class LoopbackServer(Loopback):
     """A JSON server in a thread. A context manager; each tool says what it answers."""
 
     key_header: ClassVar[str]
 
     def __init__(self) -> None:
-        self.requests: list[tuple[str, str]] = []
-        """Method and path of every request, in order."""
+        super().__init__(_handler(self))
         self.bodies: list[bytes] = []
         """Of every request that has one."""
         self.fail_after: dict[tuple[str, str], int] = {}
         """By method and the end of a path: after how many such requests the server answers 500 to one."""
         self.nonsense: dict[str, Any] = {}
         """By the end of a path: what is answered there, whatever was asked."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> LoopbackServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def written(self) -> list[tuple[str, str]]:
         """The requests that changed something."""

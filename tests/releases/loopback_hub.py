@@ -13,12 +13,13 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.loopback import Loopback
 
 WRITER, READER = "hf_" + "w" * 30, "hf_" + "r" * 30
 """Tokens: one that may write, one that may only read."""
@@ -93,35 +94,20 @@ class _Refused(Exception):
         self.status, self.said, self.code = status, said, code
 
 
-class LoopbackHub:
+class LoopbackHub(Loopback):
     """The server, in a thread. A context manager."""
 
     def __init__(self) -> None:
+        super().__init__(_handler(self))
         self.repositories: dict[str, Repository] = {}
         self.objects: dict[str, bytes] = {}
         """Large files by their digest, whether a commit names them or not."""
-        self.requests: list[tuple[str, str]] = []
-        """Method and path of every request, in order."""
         self.tokens: set[str] = set()
         """Every token that was shown."""
         self.troubles: list[tuple[str, str, Trouble]] = []
         """Method, a pattern of the path, and what happens once; the first that fits is taken and removed."""
         self.meanwhile: Callable[[], object] | None = None
         """What somebody else does, once, just before the next commit arrives."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> LoopbackHub:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         """What a repository holds, but for the file that the Hub itself puts there."""
