@@ -27,6 +27,9 @@ from tests.provider import Provider
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("untimed")
 
+# Ray reads it once, when it is imported, and that may be for a doctest: a cluster of tests is at 127.0.0.1 alone.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
 ROOT = Path(__file__).parent.parent
 REQUIRED = set(os.environ.get("STEPDOWN_REQUIRE", "").replace(",", " ").split())
 """Marks whose tests must run here: what they need being absent is then a failure, not a reason to skip."""

@@ -15,7 +15,6 @@ from tests import workshop
 from tests.conftest import ROOT
 
 _ENVIRONMENT = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # nodes are at 127.0.0.1, also for those who look for them
     "RAY_USAGE_STATS_ENABLED": "0",
     "PYTHONPATH": str(ROOT),  # nodes load this checkout
 }
