@@ -139,7 +139,9 @@ def test_ctrl_c_ends_a_programs_build_after_the_calls_in_hand(tmp_path: Path, pr
 
     served: Provider = provider({**workshop.ABILITIES, "novice": novice})
     run, config = tmp_path / "run", workshop.config(served.url, [[0, 9]] * 12)
-    code = f"import stepdown; stepdown.build({config!r}, {str(run)!r})"
+    # As where somebody types: a suite that a shell runs in the background has the signal ignored, and hands that on.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}; import stepdown; stepdown.build({config!r}, {str(run)!r})"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert asked.wait(60)
     process.send_signal(signal.SIGINT)
