@@ -48,6 +48,6 @@ def test_costs_are_those_of_a_real_builds_requests() -> None:
     assert figures.trials > STEPS
     # A look and an answer for each call; a record for each trial; and what an instance asks once.
     assert 2 * figures.calls + figures.trials <= figures.answered <= 2 * figures.calls + figures.trials + 8
-    assert set(figures.ms_by_kind) >= {"Look", "Keep", "Record"}
+    assert set(figures.ms_by_kind) >= {"FindAnswer", "KeepAnswer", "WriteTrial"}
     assert figures.ms_per_call > 0
     assert figures.bytes_stored > 0

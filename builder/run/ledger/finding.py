@@ -61,8 +61,8 @@ class SearchPosition:
     def from_text(cls, text: str) -> SearchPosition:
         """The inverse of `str`; the beginning for anything else.
 
-        >>> Place.from_text(str(Place(3, 2, 1))), Place.from_text("x")
-        (Place(instance=3, trial=2, step=1), Place(instance=0, trial=0, step=0))
+        >>> SearchPosition.from_text(str(SearchPosition(3, 2, 1))), SearchPosition.from_text("x")
+        (SearchPosition(instance=3, trial=2, step=1), SearchPosition(instance=0, trial=0, step=0))
         """
         parts = text.split(".")
         if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
